@@ -50,6 +50,8 @@ export interface AppOptions extends ArrivalsOptions, Realm {
 /** Responds to a request. Never throws or rejects. */
 export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
+/** The end of a document's path. The beginning is that of the operations which it describes. */
+const DOCUMENT = "/openapi.json";
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
 /** Methods that metrics and the access log name. Others are `other`, because a client can send any text. */
@@ -73,7 +75,7 @@ export function createApp(options: AppOptions): App {
   const suggest = createSuggester(operations);
   const unauthorized = unauthorizedIn(options);
   const bodyRules = { ...BODY_RULES, ...(options.onDeploy && { stallMs: Infinity }) };
-  const description = `<${options.publicUrl ?? ""}${BASE_PATH}/openapi.json>; rel="service-desc"`;
+  const documents = operations.map(({ path }) => path).filter((path) => path.endsWith(DOCUMENT));
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
@@ -157,7 +159,7 @@ export function createApp(options: AppOptions): App {
       }
       case "none": {
         const meant = suggest(path);
-        const hint = meant === undefined ? `See ${BASE_PATH}/openapi.json.` : `Did you mean ${meant}?`;
+        const hint = meant === undefined ? `See ${documentOf(path)}.` : `Did you mean ${meant}?`;
         throw new ApiError(ERRORS.not_found, `There is nothing at this path. ${hint}`);
       }
       case "bad host":
@@ -202,7 +204,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function finish(arrival: Arrival, made: Response): Response {
-    const { request, id, now, matched, address, admission } = arrival;
+    const { request, id, now, path, matched, address, admission } = arrival;
     // Refusals already have limit headers, as do responses with a limit of their own.
     const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? admissions.peek(address(), now) : undefined;
@@ -213,11 +215,19 @@ export function createApp(options: AppOptions): App {
     if (deprecation && !headers.has("deprecation")) {
       for (const [name, value] of Object.entries(deprecationHeaders(deprecation))) headers.set(name, value);
     }
-    if (response.status === 404) headers.append("link", description); // RFC 8631
+    if (response.status === 404) {
+      headers.append("link", `<${options.publicUrl ?? ""}${documentOf(path)}>; rel="service-desc"`); // RFC 8631
+    }
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
     record(arrival, response);
     return response;
+  }
+
+  /** The document that describes the operations below a path: that of clients or, if it is theirs, of operators. */
+  function documentOf(path: string): string {
+    return documents.find((document) => path.startsWith(document.slice(0, -DOCUMENT.length))) ??
+      BASE_PATH + DOCUMENT;
   }
 
   /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */

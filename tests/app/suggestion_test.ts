@@ -37,7 +37,6 @@ Deno.test.each([
   ["that cannot be decoded", "/pets/%zz"],
   ["that is only the base path", "/v1/"],
   ["that is long", `/${"/".repeat(50_000)}x`],
-  ["of the operator", "/operator/v1/accounts/"],
   ["of the operator, below the base path", "/v1/metrics"],
 ])("service suggests nothing for a path %s", async (_, path) => {
   await using service = await Harness.open(OPERATOR);
@@ -48,6 +47,15 @@ Deno.test.each([
     "not_found",
     /^There is nothing at this path\. See \/v1\/openapi\.json\.$/,
   );
+});
+
+Deno.test("service names the operators' document for an unknown path below it", async () => {
+  await using service = await Harness.open(OPERATOR);
+
+  const response = await service.fetch("GET /operator/v1/accounts/");
+
+  assertEquals(response.headers.get("link"), '</operator/v1/openapi.json>; rel="service-desc"');
+  await assertError(response, 404, "not_found", /See \/operator\/v1\/openapi\.json\.$/);
 });
 
 Deno.test("service suggests each client path for its uppercase form with a trailing slash", async () => {
