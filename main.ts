@@ -1,19 +1,25 @@
-import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
-import { type Config, ConfigError, readConfig, START_HELP } from "./src/process/config.ts";
+import { Metrics, pause } from "./src/base/mod.ts";
+import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
+import {
+  API_KEY_LIKE,
+  clientAddress,
+  createLog,
+  errorRecord,
+  InFlight,
+  type Log,
+  originOf,
+  Server,
+  type ServerHandler,
+  type ServerOptions,
+} from "./src/web/mod.ts";
 import { beginCollections, ResourceError } from "./src/resource/mod.ts";
-import { describeStart, printFirstSteps } from "./src/process/first_steps.ts";
-import { InFlight } from "./src/web/in_flight.ts";
-import { createLog, errorRecord, type Log } from "./src/web/log.ts";
-import { API_KEY_LIKE, clientAddress } from "./src/web/request.ts";
-import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/web/server.ts";
-import { StoreUnavailable } from "./src/engine/deadline.ts";
-import { pause } from "./src/base/time.ts";
-import { OpenError, openStore } from "./src/engine/open.ts";
-import { Metrics } from "./src/base/metrics.ts";
-import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process/process.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
 import { createService } from "./src/app/service.ts";
 import { Sweeper } from "./src/app/sweeper.ts";
 import { VERSION } from "./src/app/version.ts";
+import { type Config, ConfigError, readConfig, START_HELP } from "./src/process/config.ts";
+import { describeStart, printFirstSteps } from "./src/process/first_steps.ts";
+import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process/process.ts";
 
 /** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;

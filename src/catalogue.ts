@@ -1,5 +1,5 @@
-import { PETS } from "./pets/pets.ts";
 import type { Catalogue } from "./resource/mod.ts";
+import { PETS } from "./pets/pets.ts";
 
 /** What this service is called, and which collections it has. To make it your own, begin here. */
 export const CATALOGUE: Catalogue = {

@@ -1,8 +1,6 @@
-import { HOUR } from "../base/time.ts";
-import { BIDI_CONTROLS, CONTROLS, nameText } from "../web/name.ts";
-import type { Schema } from "../web/schema.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { decodeJson, type Entry } from "../engine/row.ts";
+import { HOUR } from "../base/mod.ts";
+import { decodeJson, type Entry } from "../engine/mod.ts";
+import { ApiError, BIDI_CONTROLS, CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 

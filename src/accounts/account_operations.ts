@@ -1,30 +1,33 @@
-import { DAY } from "../base/time.ts";
-import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
-import { COUNT } from "../web/openapi.ts";
-import { ERRORS } from "../web/error.ts";
-import { operation, type Tag } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/mod.ts";
+import { DAY } from "../base/mod.ts";
+import type { Store } from "../engine/mod.ts";
 import {
   answer,
+  bearerToken,
+  COUNT,
+  createResponse,
+  ERRORS,
   integer,
+  jsonResponse,
   list,
   named,
+  NO_IDEMPOTENCY_KEY,
+  NO_STORE,
   nullable,
   object,
   oneOf,
+  operation,
   optional,
   type Parsed,
+  stringifyJson,
+  type Tag,
   text,
   timestamp,
-} from "../web/schema.ts";
-import { bearerToken } from "../web/request.ts";
-import { stringifyJson } from "../web/json.ts";
-import { createResponse, jsonResponse, NO_STORE } from "../web/response.ts";
-import type { Store } from "../engine/store.ts";
+} from "../web/mod.ts";
+import { dayEnd, DAYS_KEPT, minuteEnd, readDayTotals, roll, type Usage } from "../limits/mod.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { hashApiKey, invalidApiKey } from "./api_key.ts";
-import { dayEnd, DAYS_KEPT, minuteEnd, readDayTotals, roll, type Usage } from "../limits/mod.ts";
 
 /** Operations on the account of an API key. */
 export const ACCOUNT_TAG: Tag = {

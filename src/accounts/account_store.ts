@@ -1,8 +1,22 @@
-import { dayOf } from "../base/time.ts";
-import { encodeJson, type Entry } from "../engine/row.ts";
-import type { Store } from "../engine/store.ts";
-import type { Transaction, Write } from "../engine/transaction.ts";
-import type { VersionRow } from "../engine/versions.ts";
+import { dayOf } from "../base/mod.ts";
+import {
+  encodeJson,
+  type Entry,
+  type Store,
+  type Transaction,
+  type VersionRow,
+  type Write,
+} from "../engine/mod.ts";
+import {
+  DAYS_KEPT,
+  dayTotalKey,
+  decodeUsage,
+  encodeUsage,
+  pastDay,
+  UNUSED,
+  type Usage,
+  usageKey,
+} from "../limits/mod.ts";
 import {
   type Account,
   accountKey,
@@ -14,16 +28,6 @@ import {
   keyHashesOf,
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
-import {
-  DAYS_KEPT,
-  dayTotalKey,
-  decodeUsage,
-  encodeUsage,
-  pastDay,
-  UNUSED,
-  type Usage,
-  usageKey,
-} from "../limits/mod.ts";
 
 /** An account and its usage, with the row of the latter. */
 export interface AccountState {

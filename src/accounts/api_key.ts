@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { ApiError, ERRORS } from "../web/error.ts";
+import { ApiError, ERRORS } from "../web/mod.ts";
 
 /** The challenge in a 401 of this realm (RFC 6750 section 3). */
 export function challengeOf(realm: string): string {

@@ -1,9 +1,13 @@
-import { batched } from "../engine/batch.ts";
-import { decodeJson, versionstampOf } from "../engine/row.ts";
-import type { Store } from "../engine/store.ts";
-import { noteVersion, type VersionRow } from "../engine/versions.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
-import { bearerToken } from "../web/request.ts";
+import { BoundedMap } from "../base/mod.ts";
+import {
+  batched,
+  decodeJson,
+  noteVersion,
+  type Store,
+  type VersionRow,
+  versionstampOf,
+} from "../engine/mod.ts";
+import { bearerToken } from "../web/mod.ts";
 import { type Allowance, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
 import { type Account, ACCOUNTS, apiKeyKey, isOpenedBy } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";

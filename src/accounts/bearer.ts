@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { ApiError, bearerToken, errorResponse, ERRORS, type OperatorAccess, shared } from "../web/mod.ts";
 import {
   challengeOf,
   type Environment,
@@ -7,10 +8,6 @@ import {
   isApiKey,
   KEY_FORM,
 } from "./api_key.ts";
-import { bearerToken } from "../web/request.ts";
-import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
-import type { OperatorAccess } from "../web/router.ts";
-import { shared } from "../web/response.ts";
 
 const QUOTE = /^["']|["']$/;
 

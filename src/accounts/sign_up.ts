@@ -1,17 +1,21 @@
-import { DAY, HOUR } from "../base/time.ts";
-import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
-import { operation } from "../web/operation.ts";
-import type { Call, Operation } from "../resource/mod.ts";
-import { answer, named, object } from "../web/schema.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { jsonResponse, NO_STORE } from "../web/response.ts";
-import { decodeJson, encodeJson, type Entry } from "../engine/row.ts";
-import type { Store } from "../engine/store.ts";
-import type { Transaction } from "../engine/transaction.ts";
-import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
-import type { AccountState, AccountStore } from "./account_store.ts";
-import { ACCOUNT_FIELDS, ACCOUNT_TAG, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
+import { DAY, HOUR } from "../base/mod.ts";
+import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from "../engine/mod.ts";
+import {
+  answer,
+  ApiError,
+  ERRORS,
+  jsonResponse,
+  named,
+  NO_IDEMPOTENCY_KEY,
+  NO_STORE,
+  object,
+  operation,
+} from "../web/mod.ts";
 import { hasCalled } from "../limits/mod.ts";
+import type { Call, Operation } from "../resource/mod.ts";
+import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
+import { ACCOUNT_FIELDS, ACCOUNT_TAG, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
+import type { AccountState, AccountStore } from "./account_store.ts";
 
 /** Options of {@linkcode signUpOperation}. */
 export interface SignUpOptions {

@@ -1,10 +1,6 @@
-import type { Account } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_store.ts";
-import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
-import { whenReady } from "../base/when_ready.ts";
-import type { Metrics } from "../base/metrics.ts";
-import { AGAIN, retried } from "../engine/deadline.ts";
-import { Outdated, VersionCheck, type VersionRow, type Versions } from "../engine/versions.ts";
+import { type Metrics, whenReady } from "../base/mod.ts";
+import { AGAIN, Outdated, retried, VersionCheck, type VersionRow, type Versions } from "../engine/mod.ts";
+import { ApiError, type Budget, errorResponse, ERRORS, type Task } from "../web/mod.ts";
 import {
   type Allowance,
   AnonymousLimiter,
@@ -13,8 +9,9 @@ import {
   type Permits,
   type Usage,
 } from "../limits/mod.ts";
-import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
-import type { Budget, Task } from "../web/in_flight.ts";
+import type { Account } from "../accounts/account.ts";
+import type { AccountState } from "../accounts/account_store.ts";
+import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {

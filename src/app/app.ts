@@ -1,10 +1,32 @@
+import type { Metrics } from "../base/mod.ts";
+import { Outdated, StoreUnavailable, type Transactions } from "../engine/mod.ts";
+import {
+  ApiError,
+  BASE_PATH,
+  BODY_RULES,
+  type Budget,
+  createResponse,
+  deprecationHeaders,
+  errorRecord,
+  errorResponse,
+  ERRORS,
+  type InFlight,
+  INTERNAL,
+  type Log,
+  needsToken,
+  type OperatorAccess,
+  OutOfTime,
+  OVERLOADED,
+  ownOf,
+  readJsonObject,
+  setCorsHeaders,
+  STOPPING,
+  UNAVAILABLE,
+} from "../web/mod.ts";
+import { uncharged } from "../limits/mod.ts";
+import type { Call, Operation } from "../resource/mod.ts";
 import { type Realm, SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
 import type { Admission, Admissions, Caller } from "./admission.ts";
-import { uncharged } from "../limits/mod.ts";
-import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
-import { deprecationHeaders } from "../web/deprecation.ts";
-import { BASE_PATH } from "../web/openapi.ts";
-import type { Call, Operation } from "../resource/mod.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
@@ -14,25 +36,7 @@ import {
   hasLimits,
   isForOperator,
 } from "./arrival.ts";
-import { BODY_RULES, readJsonObject } from "../web/body.ts";
-import { setCorsHeaders } from "../web/cors.ts";
-import {
-  ApiError,
-  errorResponse,
-  ERRORS,
-  INTERNAL,
-  OVERLOADED,
-  STOPPING,
-  UNAVAILABLE,
-} from "../web/error.ts";
-import { type Budget, type InFlight, OutOfTime } from "../web/in_flight.ts";
-import { errorRecord, type Log } from "../web/log.ts";
-import { createResponse, ownOf } from "../web/response.ts";
-import { needsToken, type OperatorAccess } from "../web/router.ts";
-import { StoreUnavailable } from "../engine/deadline.ts";
-import type { Metrics } from "../base/metrics.ts";
-import type { Transactions } from "../engine/transactions.ts";
-import { Outdated } from "../engine/versions.ts";
+import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
 
 /** Options of {@linkcode createApp}. */
 export interface AppOptions extends ArrivalsOptions, Realm {

@@ -1,11 +1,18 @@
-import type { Admission } from "./admission.ts";
-import { BASE_PATH } from "../web/openapi.ts";
+import { BoundedMap } from "../base/mod.ts";
+import {
+  BASE_PATH,
+  createMatcher,
+  createRequestIds,
+  type Endpoint,
+  hasValidHost,
+  type JsonBody,
+  type Match,
+  needsToken,
+  OutOfTime,
+  targetOf,
+} from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
-import type { JsonBody } from "../web/body.ts";
-import { OutOfTime } from "../web/in_flight.ts";
-import { createRequestIds, hasValidHost, targetOf } from "../web/request.ts";
-import { createMatcher, type Endpoint, type Match, needsToken } from "../web/router.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
+import type { Admission } from "./admission.ts";
 
 /** A request, with its route, ID and time of arrival. */
 export interface Arrival {

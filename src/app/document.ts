@@ -1,12 +1,21 @@
+import {
+  ApiError,
+  BASE_PATH,
+  CompressedText,
+  createResponse,
+  DEPRECATIONS_PATH,
+  deprecationsText,
+  ERRORS,
+  IF_NONE_MATCH,
+  type Interface,
+  named,
+  NOT_MODIFIED,
+  object,
+  openApiDocument,
+  operation,
+  SERVICE,
+} from "../web/mod.ts";
 import type { Catalogue, Operation } from "../resource/mod.ts";
-import { DEPRECATIONS_PATH, deprecationsText } from "../web/deprecation.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
-import { BASE_PATH, type Interface, openApiDocument } from "../web/openapi.ts";
-import { operation, SERVICE } from "../web/operation.ts";
-import { CompressedText } from "../web/representation.ts";
-import { createResponse } from "../web/response.ts";
-import { named, object } from "../web/schema.ts";
 
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an

@@ -1,7 +1,6 @@
-import { operation, SERVICE } from "../web/operation.ts";
+import type { Store } from "../engine/mod.ts";
+import { jsonResponse, operation, SERVICE } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
-import { jsonResponse } from "../web/response.ts";
-import type { Store } from "../engine/store.ts";
 import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;

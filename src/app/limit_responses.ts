@@ -1,4 +1,5 @@
 import { BoundedMap } from "../base/mod.ts";
+import { ApiError, type ErrorKind, errorResponse, ERRORS, isShared, shared } from "../web/mod.ts";
 import {
   type Decision,
   decisiveWindow,
@@ -10,8 +11,6 @@ import {
   setPolicy,
   setRemaining,
 } from "../limits/mod.ts";
-import { ApiError, type ErrorKind, errorResponse, ERRORS } from "../web/error.ts";
-import { isShared, shared } from "../web/response.ts";
 
 /** A cached response with a decision's headers. */
 interface Kept {

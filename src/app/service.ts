@@ -1,12 +1,6 @@
-import { tokenCheck } from "../accounts/bearer.ts";
-import { Admissions } from "./admission.ts";
-import { ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
-import { type AccountState, AccountStore } from "../accounts/account_store.ts";
-import { accountOperations } from "../accounts/account_operations.ts";
+import { type Store, Transactions, Versions } from "../engine/mod.ts";
+import { conflictIn } from "../web/mod.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
-import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
-import { conflictIn } from "../web/openapi.ts";
-import { type App, type AppOptions, createApp } from "./app.ts";
 import {
   type Catalogue,
   itemOperations,
@@ -15,16 +9,20 @@ import {
   ResourceError,
   sweepReplies,
 } from "../resource/mod.ts";
-import { documentOperations } from "./document.ts";
-import { healthOperations } from "./health.ts";
-import type { Store } from "../engine/store.ts";
-import { MESSAGES } from "../messages/messages.ts";
+import { ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
+import { accountOperations } from "../accounts/account_operations.ts";
+import { type AccountState, AccountStore } from "../accounts/account_store.ts";
+import { tokenCheck } from "../accounts/bearer.ts";
+import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
 import type { Part } from "../operator/part.ts";
+import { MESSAGES } from "../messages/messages.ts";
 import { PAGE } from "../page/page_operations.ts";
-import { Transactions } from "../engine/transactions.ts";
-import { Versions } from "../engine/versions.ts";
+import { Admissions } from "./admission.ts";
+import { type App, type AppOptions, createApp } from "./app.ts";
+import { documentOperations } from "./document.ts";
+import { healthOperations } from "./health.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 

@@ -1,5 +1,5 @@
+import { BoundedMap } from "../base/mod.ts";
 import type { VersionRow } from "./versions.ts";
-import { BoundedMap } from "../base/bounded_map.ts";
 
 /** A value or its promise, with the version that was known before it was created. */
 interface Kept<Value> {

@@ -1,8 +1,6 @@
-import { DAY } from "../base/time.ts";
-import { Metrics } from "../base/metrics.ts";
+import { DAY, Metrics, pause } from "../base/mod.ts";
 import type { Connection } from "./connection.ts";
 import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
-import { pause } from "../base/time.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "./row.ts";
 import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 

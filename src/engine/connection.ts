@@ -1,6 +1,5 @@
-import { Metrics } from "../base/metrics.ts";
+import { Metrics, pause } from "../base/mod.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import { pause } from "../base/time.ts";
 import type { FileState } from "./file.ts";
 
 /*

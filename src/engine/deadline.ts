@@ -1,4 +1,4 @@
-import { pause } from "../base/time.ts";
+import { pause } from "../base/mod.ts";
 
 const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
 

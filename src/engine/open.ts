@@ -1,4 +1,4 @@
-import type { Metrics } from "../base/metrics.ts";
+import { type Metrics, pause } from "../base/mod.ts";
 import { Connection } from "./connection.ts";
 import {
   againIfLocked,
@@ -8,7 +8,6 @@ import {
   StoreUnavailable,
   withDeadline,
 } from "./deadline.ts";
-import { pause } from "../base/time.ts";
 import { type FileOptions, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema_version.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";

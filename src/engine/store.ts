@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers";
+import { pause } from "../base/mod.ts";
 import {
   type Build,
   type Checks,
@@ -9,7 +10,6 @@ import {
 } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { pause } from "../base/time.ts";
 import { type Entry, getRows } from "./row.ts";
 import { SCHEMA, type SchemaVersion } from "./schema_version.ts";
 

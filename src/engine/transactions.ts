@@ -1,10 +1,9 @@
+import { Metrics, pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult } from "./commit.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import { Metrics } from "../base/metrics.ts";
-import { pause } from "../base/time.ts";
+import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
-import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
 import {
   type Done,
   type KnownRow,

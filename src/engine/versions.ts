@@ -1,7 +1,7 @@
-import { Metrics } from "../base/metrics.ts";
+import { Metrics } from "../base/mod.ts";
+import { batched } from "./batch.ts";
 import { versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
-import { batched } from "./batch.ts";
 
 /**
  * A row whose version changes whenever any row in a group does. Reading it shows whether caches of the group are

@@ -11,6 +11,8 @@ import {
   Unresolved,
   type Write,
 } from "../engine/mod.ts";
+import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
+import { firstSeen, isLeaseOf, isSameLimits, type Known, mayComeBack, nameOfState, seen } from "./known.ts";
 import {
   type Debt,
   detach,
@@ -23,8 +25,6 @@ import {
   spent,
   withRefused,
 } from "./lease.ts";
-import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
-import { firstSeen, isLeaseOf, isSameLimits, type Known, mayComeBack, nameOfState, seen } from "./known.ts";
 import {
   type Decision,
   decisionOn,

@@ -1,7 +1,7 @@
 import type { Client } from "../operator/client.ts";
 import { type CommandGroup, type CommandIo, parseCount, UsageError } from "../operator/command_line.ts";
-import { MAX_MESSAGES, MAX_REMOVED, MESSAGES, MESSAGES_PATH } from "./operator_operations.ts";
 import { printableJson } from "../operator/table.ts";
+import { MAX_MESSAGES, MAX_REMOVED, MESSAGES, MESSAGES_PATH } from "./operator_operations.ts";
 
 /** Commands on messages. */
 export const MESSAGE_COMMANDS: CommandGroup<Client> = {

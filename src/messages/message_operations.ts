@@ -1,8 +1,16 @@
-import { IDEMPOTENCY_KEY } from "../web/headers.ts";
-import { ERRORS } from "../web/error.ts";
-import { operation, type Tag } from "../web/operation.ts";
-import { answer, named, object, oneOf, text, timestamp } from "../web/schema.ts";
-import { BODY_RULES } from "../web/body.ts";
+import {
+  answer,
+  BODY_RULES,
+  ERRORS,
+  IDEMPOTENCY_KEY,
+  named,
+  object,
+  oneOf,
+  operation,
+  type Tag,
+  text,
+  timestamp,
+} from "../web/mod.ts";
 import { type Call, createOnce, type Operation } from "../resource/mod.ts";
 import type { Message, MessageStore } from "./message_store.ts";
 

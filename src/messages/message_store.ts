@@ -1,8 +1,13 @@
+import {
+  decodeCount,
+  decodeJson,
+  encodeJson,
+  type Store,
+  type Transaction,
+  type Write,
+} from "../engine/mod.ts";
+import { ApiError, ERRORS } from "../web/mod.ts";
 import { randomBase62 } from "../accounts/api_key.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { decodeCount, decodeJson, encodeJson } from "../engine/row.ts";
-import type { Store } from "../engine/store.ts";
-import type { Transaction, Write } from "../engine/transaction.ts";
 
 /** A queued message. */
 export interface Message {

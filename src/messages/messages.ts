@@ -1,7 +1,7 @@
-import { CorruptRow, type Store, withDeadline } from "../engine/mod.ts";
 import { gauge } from "../base/mod.ts";
+import { CorruptRow, type Store, withDeadline } from "../engine/mod.ts";
+import { ERRORS } from "../web/mod.ts";
 import type { Part } from "../operator/part.ts";
-import { ERRORS } from "../web/error.ts";
 import { MESSAGE_COMMANDS } from "./message_commands.ts";
 import { messageOperations } from "./message_operations.ts";
 import { forgetting, MessageStore } from "./message_store.ts";

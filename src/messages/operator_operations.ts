@@ -1,10 +1,20 @@
-import { shown } from "../accounts/account_operations.ts";
-import { operation } from "../web/operation.ts";
+import {
+  answer,
+  createResponse,
+  integer,
+  list,
+  named,
+  object,
+  oneOf,
+  operation,
+  optional,
+  text,
+  timestamp,
+} from "../web/mod.ts";
 import type { Call, Operation } from "../resource/mod.ts";
-import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../web/schema.ts";
-import { createResponse } from "../web/response.ts";
-import type { MessageStore } from "./message_store.ts";
+import { shown } from "../accounts/account_operations.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";
+import type { MessageStore } from "./message_store.ts";
 
 /** Path of the queue of messages. */
 export const MESSAGES_PATH = "/operator/v1/messages";

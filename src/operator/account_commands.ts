@@ -1,8 +1,7 @@
-import { ACCOUNT_NAME, isPlan, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
+import { isValid, type Parsed, REPLAY_HOURS, type Schema } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
+import { ACCOUNT_NAME, isPlan, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
-import { REPLAY_HOURS } from "../web/headers.ts";
-import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import {
   ACCOUNT,
   ACCOUNTS,

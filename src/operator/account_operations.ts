@@ -1,14 +1,31 @@
+import { StoreUnavailable, type Transaction, Unresolved } from "../engine/mod.ts";
 import {
-  type Account,
-  ACCOUNT_NAME,
-  type Issued,
-  type Plan,
-  PLAN_LIMITS,
-  PLANS,
-  previousKeyExpiry,
-} from "../accounts/account.ts";
-import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
-import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
+  answer,
+  ApiError,
+  boolean,
+  COUNT,
+  createResponse,
+  errorResponse,
+  ERRORS,
+  integer,
+  list,
+  named,
+  NO_IDEMPOTENCY_KEY,
+  nullable,
+  object,
+  oneOf,
+  operation,
+  optional,
+  OutOfTime,
+  type Parsed,
+  partial,
+  REPLAY_HOURS,
+  type Schema,
+  shownName,
+  type Tag,
+  text,
+  timestamp,
+} from "../web/mod.ts";
 import {
   dayEnd,
   hasCalled,
@@ -20,33 +37,19 @@ import {
   UNUSED,
   type Usage,
 } from "../limits/mod.ts";
-import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
-import { COUNT } from "../web/openapi.ts";
-import { operation, type Tag } from "../web/operation.ts";
 import type { Call, Operation } from "../resource/mod.ts";
 import {
-  answer,
-  boolean,
-  integer,
-  list,
-  named,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  type Parsed,
-  partial,
-  type Schema,
-  text,
-  timestamp,
-} from "../web/schema.ts";
-import { shownName } from "../web/unknown_names.ts";
-import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
-import { OutOfTime } from "../web/in_flight.ts";
-import { createResponse } from "../web/response.ts";
-import { StoreUnavailable } from "../engine/deadline.ts";
+  type Account,
+  ACCOUNT_NAME,
+  type Issued,
+  type Plan,
+  PLAN_LIMITS,
+  PLANS,
+  previousKeyExpiry,
+} from "../accounts/account.ts";
+import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
+import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
 import type { Part } from "./part.ts";
-import { type Transaction, Unresolved } from "../engine/transaction.ts";
 
 /** What operators' operations on accounts work on. */
 export interface AccountStores {

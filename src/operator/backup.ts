@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { makeFolder } from "../engine/file.ts";
+import { makeFolder } from "../engine/mod.ts";
 import { CommandError } from "./command_line.ts";
 import { copyInWorker, type CopyOptions } from "./store_copy.ts";
 

@@ -1,6 +1,4 @@
-import type { Schema } from "../web/schema.ts";
-import { isJsonObject } from "../web/body.ts";
-import { parseJson, stringifyJson } from "../web/json.ts";
+import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/mod.ts";
 import { CommandError, KeyInDoubt } from "./command_line.ts";
 
 /** Sends a request of an operator, to a service or to operations in this process. `target` is a path with its query. */

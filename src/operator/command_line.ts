@@ -1,6 +1,5 @@
 import { parseArgs } from "node:util";
-import { StoreUnavailable } from "../engine/deadline.ts";
-import { CorruptRow } from "../engine/row.ts";
+import { CorruptRow, StoreUnavailable } from "../engine/mod.ts";
 
 /** An operator's task in deno.json: a command, or a group from which the next word selects one. */
 export type Task<Base> =

@@ -1,7 +1,5 @@
+import { Invalid, type JsonObject, resolved, type Schema, stringifyJson } from "../web/mod.ts";
 import type { Item, Resource } from "../resource/mod.ts";
-import type { JsonObject } from "../web/body.ts";
-import { stringifyJson } from "../web/json.ts";
-import { Invalid, resolved, type Schema } from "../web/schema.ts";
 import type { Client } from "./client.ts";
 import {
   type Arguments,

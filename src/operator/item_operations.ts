@@ -1,9 +1,17 @@
-import { shown } from "../accounts/account_operations.ts";
+import {
+  answer,
+  ApiError,
+  createResponse,
+  integer,
+  list,
+  named,
+  operation,
+  optional,
+  type Schema,
+  text,
+} from "../web/mod.ts";
 import type { Call, Item, Items, Operation, Owned, Resource } from "../resource/mod.ts";
-import { ApiError } from "../web/error.ts";
-import { operation } from "../web/operation.ts";
-import { createResponse } from "../web/response.ts";
-import { answer, integer, list, named, optional, type Schema, text } from "../web/schema.ts";
+import { shown } from "../accounts/account_operations.ts";
 
 /** Maximum number of items in a page. */
 export const MAX_ITEMS = 500;

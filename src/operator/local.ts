@@ -1,9 +1,14 @@
+import type { Transactions } from "../engine/mod.ts";
+import {
+  ApiError,
+  BODY_RULES,
+  createMatcher,
+  errorResponse,
+  ERRORS,
+  readJsonObject,
+  targetOf,
+} from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
-import { BODY_RULES, readJsonObject } from "../web/body.ts";
-import { ApiError, errorResponse, ERRORS } from "../web/error.ts";
-import { targetOf } from "../web/request.ts";
-import { createMatcher } from "../web/router.ts";
-import type { Transactions } from "../engine/transactions.ts";
 import type { Fetch } from "./client.ts";
 
 /** Options of {@linkcode localFetch}. */

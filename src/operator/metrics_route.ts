@@ -1,11 +1,8 @@
-import { operation } from "../web/operation.ts";
+import { gauge, type Metrics } from "../base/mod.ts";
+import type { Store } from "../engine/mod.ts";
+import { createResponse, type InFlight, NO_STORE, operation } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
-import type { InFlight } from "../web/in_flight.ts";
-import { createResponse, NO_STORE } from "../web/response.ts";
-import type { Store } from "../engine/store.ts";
 import type { Part } from "./part.ts";
-import type { Metrics } from "../base/metrics.ts";
-import { gauge } from "../base/prometheus.ts";
 
 /** Options of {@linkcode metricsOperation}. */
 export interface MetricsOptions {

@@ -1,10 +1,14 @@
-import { type Interface, openApiDocument } from "../web/openapi.ts";
-import { operation } from "../web/operation.ts";
-import type { Items, Operation } from "../resource/mod.ts";
 import type { Store } from "../engine/mod.ts";
-import type { BodyRules } from "../web/body.ts";
-import { ConcurrencyLimit } from "../web/concurrency.ts";
-import { jsonResponse, NO_STORE } from "../web/response.ts";
+import {
+  type BodyRules,
+  ConcurrencyLimit,
+  type Interface,
+  jsonResponse,
+  NO_STORE,
+  openApiDocument,
+  operation,
+} from "../web/mod.ts";
+import type { Items, Operation } from "../resource/mod.ts";
 import { accountOperations, type AccountStores } from "./account_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
 

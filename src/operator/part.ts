@@ -1,7 +1,7 @@
-import type { Environment } from "../accounts/api_key.ts";
 import type { Store, Transaction } from "../engine/mod.ts";
+import type { ErrorKind } from "../web/mod.ts";
 import type { Catalogue, Operation } from "../resource/mod.ts";
-import type { ErrorKind } from "../web/error.ts";
+import type { Environment } from "../accounts/api_key.ts";
 import type { Client } from "./client.ts";
 import type { CommandGroup } from "./command_line.ts";
 

@@ -1,7 +1,6 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import { AGAIN, retried } from "../engine/deadline.ts";
-import { requireReadable } from "../engine/open.ts";
+import { AGAIN, requireReadable, retried } from "../engine/mod.ts";
 import { CommandError } from "./command_line.ts";
 
 /** A store's file to copy. */

@@ -1,4 +1,4 @@
-import { stringifyJson } from "../web/json.ts";
+import { stringifyJson } from "../web/mod.ts";
 import type { CommandIo } from "./command_line.ts";
 
 /** Columns of a table by name. Each function returns a cell of an item. */

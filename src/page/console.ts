@@ -1,10 +1,7 @@
 // The console, before its script starts: the form for a key, the meter, and a form for each operation's requests.
-
-import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
+import { type DeclaredOperation, type InputMember, inputsOf, resolved, type Schema } from "../web/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
-import { type InputMember, inputsOf } from "../web/openapi.ts";
-import type { DeclaredOperation } from "../web/operation.ts";
-import { resolved, type Schema } from "../web/schema.ts";
+import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { type Html, html } from "./html.ts";
 import { PRINT } from "./identity.ts";
 

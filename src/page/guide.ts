@@ -1,10 +1,8 @@
 // The words of the page: what a client needs to know beside the operations.
-
-import { PLAN_LIMITS } from "../accounts/account.ts";
+import { type ErrorKind, FIX, resolved } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "../resource/mod.ts";
-import { type ErrorKind, FIX } from "../web/error.ts";
-import { resolved } from "../web/schema.ts";
+import { PLAN_LIMITS } from "../accounts/account.ts";
 import { copyable } from "./copyable.ts";
 import { type Content, type Html, html } from "./html.ts";
 

@@ -1,6 +1,5 @@
-import { errorsOfAll, isDocumented } from "../web/openapi.ts";
+import { type DeclaredOperation, errorsOfAll, isDocumented } from "../web/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
-import type { DeclaredOperation } from "../web/operation.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
 import { copyable } from "./copyable.ts";

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Part } from "../operator/part.ts";
+import { CompressedText, operation, Representation } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
-import { operation } from "../web/operation.ts";
-import { CompressedText, Representation } from "../web/representation.ts";
+import type { Part } from "../operator/part.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** The page. */

@@ -1,8 +1,5 @@
 // The reference: each operation as a line that opens.
-
-import { errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
-import type { DeclaredOperation } from "../web/operation.ts";
-import type { ErrorKind } from "../web/error.ts";
+import { type DeclaredOperation, type ErrorKind, errorsOf, type InputMember, inputsOf } from "../web/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 

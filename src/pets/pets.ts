@@ -1,6 +1,5 @@
+import { CONTROLS, int64, named, nameText, oneOf, optional } from "../web/mod.ts";
 import { type ItemOf, type Resource, resource } from "../resource/mod.ts";
-import { CONTROLS, nameText } from "../web/name.ts";
-import { int64, named, oneOf, optional } from "../web/schema.ts";
 
 /** The availability statuses. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;

@@ -1,8 +1,7 @@
+import { isUrl, MEMORY, OpenError, openStore, Transactions, Versions } from "../engine/mod.ts";
+import { beginCollections, Items, ResourceError } from "../resource/mod.ts";
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
-import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
-import { isUrl, MEMORY, OpenError, openStore } from "../engine/open.ts";
-import { PARTS } from "../app/service.ts";
 import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
 import { backUp, restore } from "../operator/backup.ts";
 import { Client, remoteFetch } from "../operator/client.ts";
@@ -13,15 +12,14 @@ import {
   type Task,
   type Work,
 } from "../operator/command_line.ts";
+import { itemCommands } from "../operator/item_commands.ts";
 import { localFetch } from "../operator/local.ts";
 import { operatorOperations } from "../operator/operations.ts";
-import { itemCommands } from "../operator/item_commands.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
-import { beginCollections, Items, ResourceError } from "../resource/mod.ts";
+import { PARTS } from "../app/service.ts";
+import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
-import { Transactions } from "../engine/transactions.ts";
-import { Versions } from "../engine/versions.ts";
 
 /** The store's file, for commands that work on it. */
 interface StoreFile extends CopyOptions {

@@ -1,7 +1,7 @@
+import { isUrl } from "../engine/mod.ts";
+import { Invalid, oneOf, text } from "../web/mod.ts";
 import type { Environment } from "../accounts/api_key.ts";
-import { Invalid, oneOf, text } from "../web/schema.ts";
 import { DEFAULT_KV_PATH } from "../catalogue.ts";
-import { isUrl } from "../engine/open.ts";
 
 /** Looks up an environment variable. An empty one counts as not set. */
 export type Variables = (name: string) => string | undefined;

@@ -1,11 +1,10 @@
+import { MEMORY, nameOfKv, type Store } from "../engine/mod.ts";
 import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
-import type { Config } from "./config.ts";
-import { MEMORY, nameOfKv } from "../engine/open.ts";
-import type { Store } from "../engine/store.ts";
-import { print } from "./process.ts";
 import { VERSION } from "../app/version.ts";
+import type { Config } from "./config.ts";
+import { print } from "./process.ts";
 
 /** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
 export function describeStart(

@@ -1,5 +1,5 @@
 import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
-import { isValid, resolved, type Schema } from "../web/schema.ts";
+import { isValid, resolved, type Schema } from "../web/mod.ts";
 import type { Resource } from "./resource.ts";
 
 /** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */

@@ -1,5 +1,5 @@
-import type { Transaction } from "../engine/transaction.ts";
-import type { Call as WebCall, Operation as WebOperation } from "../web/operation.ts";
+import type { Transaction } from "../engine/mod.ts";
+import type { Call as WebCall, Operation as WebOperation } from "../web/mod.ts";
 
 /** The context of a request, with what its handler writes with. */
 export interface Call extends WebCall {

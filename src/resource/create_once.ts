@@ -9,9 +9,7 @@ import {
   type Transaction,
   type Write,
 } from "../engine/mod.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { REPLAY_HOURS } from "../web/headers.ts";
-import { jsonResponse } from "../web/response.ts";
+import { ApiError, ERRORS, jsonResponse, REPLAY_HOURS } from "../web/mod.ts";
 import type { Call } from "./call.ts";
 
 /** The response to a successful creation. */

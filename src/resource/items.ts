@@ -12,8 +12,7 @@ import {
   type Versions,
   type Write,
 } from "../engine/mod.ts";
-import { isJsonObject, type JsonObject } from "../web/body.ts";
-import { parseStoredJson, stringifyJson } from "../web/json.ts";
+import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/mod.ts";
 import { type Item, type Resource, withDefaults } from "./resource.ts";
 
 /** Which items to list: those with all of these values of filters. */

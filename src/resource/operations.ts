@@ -1,12 +1,28 @@
 import { whenReady } from "../base/mod.ts";
-import { deprecationHeaders, DEPRECATIONS_PATH, inWords } from "../web/deprecation.ts";
-import { ApiError, ERRORS } from "../web/error.ts";
-import { type Preconditions, quickEtagOf, requirePreconditions } from "../web/etag.ts";
-import { entityTags, IDEMPOTENCY_KEY, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
-import { stringifyJson } from "../web/json.ts";
-import { operation } from "../web/operation.ts";
-import { createResponse, jsonResponse } from "../web/response.ts";
-import { integer, type Optional, optional, resolved, type Schema, withoutDefault } from "../web/schema.ts";
+import {
+  ApiError,
+  createResponse,
+  deprecationHeaders,
+  DEPRECATIONS_PATH,
+  entityTags,
+  ERRORS,
+  IDEMPOTENCY_KEY,
+  IF_NONE_MATCH,
+  integer,
+  inWords,
+  jsonResponse,
+  NOT_MODIFIED,
+  operation,
+  type Optional,
+  optional,
+  type Preconditions,
+  quickEtagOf,
+  requirePreconditions,
+  resolved,
+  type Schema,
+  stringifyJson,
+  withoutDefault,
+} from "../web/mod.ts";
 import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";
 import type { Items, Owned } from "./items.ts";

@@ -1,8 +1,5 @@
 import { VersionedCache } from "../engine/mod.ts";
-import { etagOf, quickEtagOf } from "../web/etag.ts";
-import { EXTENSION } from "../web/headers.ts";
-import { Representation } from "../web/representation.ts";
-import { Invalid, type Schema, text } from "../web/schema.ts";
+import { etagOf, EXTENSION, Invalid, quickEtagOf, Representation, type Schema, text } from "../web/mod.ts";
 import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
 /** How many bases a page has responses for, because clients can make up any number of hosts. */

@@ -1,11 +1,10 @@
-import type { JsonObject } from "../web/body.ts";
-import type { Tag } from "../web/operation.ts";
-import type { Deprecation } from "../web/deprecation.ts";
-import type { ErrorKind } from "../web/error.ts";
 import {
   answer,
+  type Deprecation,
+  type ErrorKind,
   integer,
   isRemovable,
+  type JsonObject,
   list,
   type Members,
   mergePatch,
@@ -16,7 +15,8 @@ import {
   readOnly,
   type Schema,
   type SentMembers,
-} from "../web/schema.ts";
+  type Tag,
+} from "../web/mod.ts";
 
 /** An item of a collection: its id, and the fields that clients set. */
 export type Item = JsonObject & { readonly id: number };

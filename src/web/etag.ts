@@ -1,5 +1,5 @@
-import { hash } from "node:crypto";
 import { ifMatch, ifNoneMatch } from "@std/http/etag";
+import { hash } from "node:crypto";
 import { ApiError, ERRORS } from "./error.ts";
 
 /**

@@ -1,5 +1,4 @@
-import { Metrics } from "../base/metrics.ts";
-import type { Counter } from "../base/prometheus.ts";
+import { type Counter, Metrics } from "../base/mod.ts";
 
 /** A destination of log lines, such as `Deno.stdout`. */
 export interface Output {

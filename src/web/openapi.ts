@@ -1,9 +1,9 @@
-import { type ErrorKind, ERRORS } from "./error.ts";
-import { MAX_ID_LENGTH } from "./request.ts";
-import type { Access } from "./router.ts";
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
+import { type ErrorKind, ERRORS } from "./error.ts";
 import { EXTENSION, NO_IDEMPOTENCY_KEY } from "./headers.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
+import { MAX_ID_LENGTH } from "./request.ts";
+import type { Access } from "./router.ts";
 import {
   answer,
   int64,

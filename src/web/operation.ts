@@ -1,9 +1,9 @@
-import { BoundedMap } from "../base/bounded_map.ts";
+import { BoundedMap } from "../base/mod.ts";
 import type { BodyRules, JsonBody, JsonObject } from "./body.ts";
-import { ApiError, type ErrorKind, ERRORS } from "./error.ts";
-import type { Endpoint } from "./router.ts";
 import { type Deprecation, requireLasting } from "./deprecation.ts";
+import { ApiError, type ErrorKind, ERRORS } from "./error.ts";
 import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
+import type { Endpoint } from "./router.ts";
 import {
   Invalid,
   MAX_FAULTS,

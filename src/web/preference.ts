@@ -1,6 +1,6 @@
 import { ApiError } from "./error.ts";
-import { ownOf } from "./response.ts";
 import { EXTENSION } from "./headers.ts";
+import { ownOf } from "./response.ts";
 import { type Optional, optional, text } from "./schema.ts";
 
 const STRICT = "handling=strict";
