@@ -1,4 +1,4 @@
-// The tables of the guides, and the names of the service in them, from the declarations. As a program, it writes them.
+// The tables of the guides, the guide for clients, and the names of the service in them, from the declarations. As a program, it writes them.
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
@@ -7,6 +7,7 @@ import { CATALOGUE } from "../src/catalogue.ts";
 import { CLIENT_TASKS, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
+import { clientGuide } from "./client_guide.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
 
@@ -25,12 +26,12 @@ export interface Guide {
 }
 
 /**
- * Reads the guides with tables.
+ * Reads the guides with tables, and the one for clients.
  *
  * @throws {Error} if no guide has one of the tables.
  */
 export async function readGuides(): Promise<readonly Guide[]> {
-  await using service = await Harness.open(ALL);
+  await using service = await Harness.open({ ...ALL, publicUrl: "http://localhost:8000" });
   const tables = [
     operationsTable(service.app.operations),
     operatorsTable(service.app.operations),
@@ -52,6 +53,13 @@ export async function readGuides(): Promise<readonly Guide[]> {
     });
     guides.push({ path, text, current });
   }
+  const path = `${ROOT}/src/page/README.md`;
+  const page = await (await service.fetch("GET /")).text();
+  guides.push({
+    path,
+    text: await Deno.readTextFile(path).catch(() => ""),
+    current: await clientGuide(page),
+  });
   const [[header = []] = []] = missing;
   if (missing.size > 0) throw new Error(`No guide has the table: ${header.join(", ")}`);
   return guides;

@@ -123,7 +123,7 @@ export function errorsSection(kinds: readonly ErrorKind[]): Html {
       </p>
       <p>
         Unknown fields and parameters are refused. Operations that accept <code>Prefer</code> ignore them,
-        unless the request has <code>Prefer: handling=strict</code>, as this page's requests have.
+        unless the request has <code>Prefer: handling=strict</code>, as those of the page's console have.
       </p>
       <dl class="rows errors">${kinds.map(errorRow)}</dl>
     `,
