@@ -241,6 +241,12 @@ Deno.test("page stores the key nowhere, and warns once before the visitor leaves
     await dialog.dismiss();
   });
   await page.reload({ timeout: 1_000 }).catch(() => {});
+  await page.locator("#keep").check();
+  await page.locator("#keep").uncheck();
+  assertEquals(
+    await page.locator("#key-note").textContent(),
+    "Your key is shown only once. Copy it now.",
+  );
   await page.reload();
   assertEquals(dialogs, ["beforeunload"]);
 });

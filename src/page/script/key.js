@@ -13,6 +13,7 @@ export class HeldKey {
   /** The key; empty if there is none yet. */
   current = "";
   #uncopied = "";
+  #hasWarned = false;
   /** Whether the whole key is shown. */
   #isShown = false;
   #copy = part("copy-key");
@@ -32,8 +33,8 @@ export class HeldKey {
     }
     startCopy(this.#copy, () => this.current, (text) => this.#noteCopied(text));
     addEventListener("beforeunload", (event) => {
-      if (this.#uncopied === "" || this.#keep.checked) return;
-      this.#uncopied = "";
+      if (this.#uncopied === "" || this.#keep.checked || this.#hasWarned) return;
+      this.#hasWarned = true;
       event.preventDefault();
     });
     this.#keep.addEventListener("change", () => this.#store());
@@ -80,6 +81,7 @@ export class HeldKey {
   adopt(key, isNew) {
     this.current = key;
     this.#uncopied = isNew ? key : "";
+    this.#hasWarned = false;
     this.#isShown = isNew;
     byId("key-input", HTMLInputElement).value = "";
     part("console").dataset.key = "held";
