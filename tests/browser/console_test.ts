@@ -82,10 +82,8 @@ Deno.test("page fills only the button of the next step, and its Send button wait
   assertEquals(code, "429");
   assertEquals(await filled(), []);
   assertEquals(await page.locator("#minute").textContent(), "0 of 60 left");
-  assertMatch(
-    await page.locator("#answer-todo").textContent() ?? "",
-    /^Try again after Retry-After \(\d+ s\)/,
-  );
+  assertMatch(await page.locator("#answer-message").textContent() ?? "", /Try again in \d+ s\.$/);
+  assertEquals(await page.locator("#answer-todo").textContent(), "Wait longer each time.");
   const send = page.locator("#send");
   assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
   await choose(page, "getOpenApi");
@@ -170,8 +168,8 @@ Deno.test("page shows beneath its form why there is no key: a bad name, no key, 
   await name.fill("you");
   await page.context().setOffline(true);
   await make();
-  await shown("There was no response. Check that you are online");
-  assertMatch(await page.locator("#announcement").textContent() ?? "", /whether the request took effect/);
+  await shown("No response. Check that you are online");
+  assertMatch(await page.locator("#announcement").textContent() ?? "", /check whether it took effect/);
 });
 
 Deno.test("page goes back to the form after a 401, with the message beneath the field", async () => {
@@ -189,21 +187,58 @@ Deno.test("page goes back to the form after a 401, with the message beneath the 
   const note = await page.locator("#key-note.fault").textContent() ?? "";
   assertMatch(note, /API key/);
   assert((await page.locator("#announcement").textContent())?.endsWith(note));
-  assertEquals([await status(page), await page.locator("#answer-message").textContent()], ["401", ""]);
+  assertEquals(
+    await page.locator("#answer-message, #answer-todo, #answer-body").allTextContents(),
+    ["", "", ""],
+  );
+  assertEquals([await status(page), await page.locator("#answer-code").textContent()], [
+    "401",
+    "invalid_api_key",
+  ]);
   assertMatch(await page.locator(".credentials:visible").textContent() ?? "", /^Authorization: $/);
 });
 
-Deno.test("page explains that it cannot send a key with a character that headers must not have", async () => {
+Deno.test("page refuses a key with a character that no header can carry, and no key, before it sends", async () => {
   await using visitor = await visit();
   const { page } = visitor;
+  let sent = 0;
+  page.on("request", () => sent++);
+  for (
+    const [key, fault] of [["", /^Paste a key/], ["as_test_79Tk…osZs", /^This is not an API key/]] as const
+  ) {
+    await paste(page, key);
 
-  await paste(page, "as_test_79Tk…osZs");
+    assertMatch(await page.locator("#key-note.fault").textContent() ?? "", fault);
+    assertMatch(await page.locator("#announcement").textContent() ?? "", fault);
+    assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
+  }
+  assertEquals(sent, 0);
+});
 
-  assertMatch(
-    await page.locator("#answer-message").textContent() ?? "",
-    /^The request was not sent, because a header/,
-  );
-  assertEquals(await status(page), "No response");
+Deno.test("page says what to do if a request is not sent, or gets no response, and says it once", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  const send = async () => {
+    await page.locator("#send").click();
+    await page.locator("#answer[data-kind='0']").waitFor();
+    await settle(page);
+    return [await status(page), await page.locator("#answer-message").textContent()];
+  };
+  const tag = page.locator("#request-listPets [name=If-None-Match]");
+  await tag.fill("“a”");
+
+  assertEquals(await send(), ["Not sent", "If-None-Match contains a character that no header can carry."]);
+  assertEquals(await tag.getAttribute("aria-invalid"), "true");
+
+  await tag.fill("");
+  await page.context().setOffline(true);
+  const check = "Check that you are online and that the service is running.";
+  assertEquals(await send(), ["No response", `${check} Then send the request again.`]);
+  assertEquals(await page.locator("#requests [aria-invalid]").count(), 0);
+  await choose(page, "createPet");
+  await page.locator("#send").click();
+  await page.locator("#answer-message", { hasText: "check whether it took effect" }).waitFor();
 });
 
 Deno.test("page keeps the key in the tab only if asked, and forgets it after a 401", async () => {

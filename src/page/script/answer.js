@@ -65,22 +65,33 @@ function show(
   if (next.value === "" && document.activeElement === next) part("answer").focus();
 }
 
-/** Shows a response. @param {Answer} answer @param {Call} call Its request. */
-export function showAnswer({ status, text, headers, body, ms, code, message, newKey, wait }, call) {
+/**
+ * Shows a response.
+ * @param {Answer} answer
+ * @param {Call} call Its request.
+ * @param {boolean} isTold Whether the form for the key tells the message.
+ */
+export function showAnswer(answer, call, isTold) {
+  const { status, text, headers, body, ms, code, message, newKey } = answer;
   const hasBody = status !== 204 && status !== 304;
-  const advice = adviceOn(code);
   show({
     kind: status === 429 ? "429" : `${status}`.slice(0, 1),
     head: [
       ...(status === 0 ? [["status", text]] : [["status", `${status}`], ["", text]]),
       ["", `${ms} ms · ${lineOf(call)}`],
     ],
-    message: newKey === "" ? message : "This response has your new key. It is shown only once: copy it.",
+    message: isTold
+      ? ""
+      : newKey === ""
+      ? message
+      : "This response has your new key. It is shown only once: copy it.",
     code,
-    advice: body === "[]"
+    advice: isTold
+      ? ""
+      : body === "[]"
       ? "The list is empty."
       : hasBody
-      ? wait > 0 ? advice.replace("Retry-After", `Retry-After (${duration(wait)})`) : advice
+      ? adviceOn(answer)
       : "There is no body.",
     body: hasBody ? body : "",
     headers,
@@ -128,9 +139,11 @@ export function wordsOfAnswer() {
   return ["head", "message", "advice"].map((name) => part(`answer-${name}`).textContent.trim());
 }
 
-/** The advice in the table of errors. @param {string} code */
-function adviceOn(code) {
-  return document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
+/** The advice in the table of errors, except what the message already says. @param {Answer} answer */
+function adviceOn({ code, message, wait }) {
+  const advice = document.getElementById(`error-${code}`)?.querySelector("[data-todo]")?.textContent ?? "";
+  if (message.includes("Try again in ")) return advice.replace("Try again after Retry-After. ", "");
+  return wait > 0 ? advice.replace("Retry-After", `Retry-After (${duration(wait)})`) : advice;
 }
 
 /** Scrolls the status into view, with some of the content below it. */

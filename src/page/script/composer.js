@@ -126,21 +126,22 @@ export class Composer {
   }
 
   /**
-   * Marks the fields that the message is about, or the body if it names none. A place in the body gets the cursor.
+   * Marks the fields that the message is about, or after 400 the body if it names none. A place in the body gets the
+   * cursor.
    * @param {{ status: number, message: string }} answer
    */
   markFaults({ status, message }) {
     const fields = [...this.#fields];
     for (const field of fields) mark(field, "aria-invalid", null);
-    if (status < 400 || status > 422 || status === 401) return;
+    if (status === 401 || status > 422) return;
     const named = namesIn(message, fields.map(({ name }) => name));
     const body = this.#fieldset.querySelector("textarea");
     for (const field of fields) {
       const isMeant = named.includes(field.name) || (field === body && named.length === 0 && status === 400);
       if (isMeant) mark(field, "aria-invalid", "true");
     }
-    const place = body && placeIn(message, body.value);
-    if (body && place !== undefined) body.setSelectionRange(place ?? 0, (place ?? 0) + 1);
+    const place = placeIn(message, body?.value ?? "");
+    if (place !== undefined) body?.setSelectionRange(place, place + 1);
   }
 
   /** Requests the page of the list at this cursor. @param {string} cursor */

@@ -109,7 +109,7 @@ export class Console {
       const answer = await this.#run(call);
       const isOfKey = access === "key" && this.#key.current !== "";
       refusal = answer.status === 401 && isOfKey ? answer.message : "";
-      showAnswer(refusal === "" ? answer : { ...answer, message: "" }, call);
+      showAnswer(answer, call, refusal !== "");
       this.#request.markFaults(answer);
     }, () => [news, ...wordsOfAnswer(), refusal]);
     if (refusal === "") return revealAnswer();
@@ -149,15 +149,22 @@ export class Console {
       if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
       return;
     }
-    const message = answer?.message || "No key was made. Try again later.";
-    if (answer?.code === "sign_up_closed") this.#key.close();
-    else this.#key.refuse(message);
-    say(message);
+    const { status, text = "", message = "", code } = answer ?? {};
+    const reason = message === ""
+      ? "No key was made. Try again later."
+      : status === 0
+      ? `${text}. ${message}`
+      : message;
+    if (code === "sign_up_closed") this.#key.close();
+    else this.#key.refuse(reason);
+    say(reason);
   }
 
   async #useKey() {
-    if (this.#isBusy || !this.#key.takePasted()) return;
-    await this.#callFirst();
+    if (this.#isBusy) return;
+    const fault = this.#key.takePasted();
+    if (fault === "") await this.#callFirst();
+    else say(fault);
   }
 
   async #runRace() {

@@ -57,13 +57,17 @@ export class HeldKey {
     return byId("name", HTMLInputElement).value;
   }
 
-  /** Takes the key that was pasted. Focuses the field if it is empty. */
+  /** Takes the key that was pasted. Returns what is wrong with it; empty if nothing is. */
   takePasted() {
-    const input = byId("key-input", HTMLInputElement);
-    const pasted = input.value.trim();
-    if (pasted === "") input.focus();
-    else this.adopt(pasted, false);
-    return pasted !== "";
+    const pasted = byId("key-input", HTMLInputElement).value.trim();
+    const fault = pasted === ""
+      ? "Paste a key first."
+      : /[^!-~]/.test(pasted)
+      ? "This is not an API key: it contains a space, or a character that no key has."
+      : "";
+    if (fault === "") this.adopt(pasted, false);
+    else this.refuse(fault);
+    return fault;
   }
 
   /** Whether the key may be replaced. Asks the visitor if a new key was not copied, because it would be lost. */

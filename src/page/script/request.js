@@ -7,7 +7,8 @@ import { readProblem } from "./text.js";
  * @typedef {{ method: string, url: string, headers: [name: string, value: string][], body: string }} Call
  *   A request. An empty body means none.
  * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
- *   message: string, newKey: string, wait: number }} Answer A response. Status 0 means none. `wait` is in seconds.
+ *   message: string, newKey: string, wait: number }} Answer A response. Status 0 means none; `text` says so. `wait` is
+ *   in seconds.
  */
 
 /** Placeholder of the API key in samples. */
@@ -130,14 +131,23 @@ export async function exchange({ method, url, headers, body }) {
     };
   } catch {
     // fetch() refuses an invalid header before it sends anything.
-    const isUnsendable = headers.some(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value));
+    const [unsendable] = headers.find(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value)) ?? [];
     const again = method === "GET"
-      ? " and that the service is running, then send it again."
-      : ", that the service is running, and whether the request took effect before you send it again.";
-    const message = isUnsendable
-      ? "The request was not sent, because a header, such as the key, contains a character that headers cannot carry."
-      : `There was no response. Check that you are online${again}`;
-    const nothing = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0 };
-    return { ...nothing, status: 0, text: "No response", ms: elapsed(), message };
+      ? "Then send the request again."
+      : "Before you send the request again, check whether it took effect.";
+    const [text, message] = unsendable === undefined
+      ? ["No response", `Check that you are online and that the service is running. ${again}`]
+      : ["Not sent", `${unsendable} contains a character that no header can carry.`];
+    return {
+      status: 0,
+      text,
+      headers: new Headers(),
+      body: "",
+      ms: elapsed(),
+      code: "",
+      message,
+      newKey: "",
+      wait: 0,
+    };
   }
 }
