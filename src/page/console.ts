@@ -165,7 +165,6 @@ function requestFields(operation: DeclaredOperation, index: number): Html {
   const rows = body.split("\n").length;
   const at = (place: string) => inputsOf(operation).filter((input) => input.place === place);
   const [before = "", after = ""] = path.split(/\{\w+\}/);
-  const optional = at("body").filter(({ name }) => !body.includes(`"${name}"`));
   const question = QUESTIONS[id];
   return html`
     <fieldset id="request-${id}" data-method="${method}" data-path="${path}" data-access="${access}"
@@ -183,10 +182,11 @@ function requestFields(operation: DeclaredOperation, index: number): Html {
         <textarea aria-label="Body" aria-describedby="answer-message"
           data-place="body" rows="${rows}">${body}</textarea>
       `}
-      ${optional.map(({ name, schema }) =>
-        html`<p class="left-out">"${name}": ${
-          schema.enum?.map(String).join(" | ") ?? String(schema.type).replace(",", " | ")
-        }, omitted</p>`
+      ${at("body").map(({ name, schema }) =>
+        html`
+          <p class="left-out" data-member="${name}">"${name}": ${schema.enum?.map(String).join(" | ") ??
+            String(schema.type).replace(",", " | ")}, omitted</p>
+        `
       )}
     </fieldset>
   `;

@@ -439,6 +439,19 @@ Deno.test("page shows the request as a form: omitted parameters are dim, and Ent
   await settle(page);
 });
 
+Deno.test("page lists the members that the body of a request leaves out, while it does", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await choose(page, "createPet");
+  const omitted = () => page.locator("#request-createPet .left-out:visible").allTextContents();
+  assertEquals(await omitted(), ['"status": available | pending | sold, omitted']);
+  const body = page.locator("#request-createPet textarea");
+  await body.fill('{"name":"Rex","categoryId":1,"status":"sold"}');
+  assertEquals(await omitted(), []);
+  await body.fill("{}");
+  assertEquals((await omitted()).map((line) => line.split(":")[0]), ['"name"', '"categoryId"', '"status"']);
+});
+
 Deno.test("page copies a response as it was received", async () => {
   await using visitor = await visit();
   const { page } = visitor;

@@ -173,7 +173,11 @@ function drawFields(fieldset, key) {
   for (const input of fieldset.querySelectorAll("input")) {
     input.size = Math.max(input.value.length, input.placeholder.length);
   }
-  for (const area of fieldset.querySelectorAll("textarea")) area.rows = area.value.split("\n").length;
+  const body = fieldset.querySelector("textarea");
+  if (body) body.rows = body.value.split("\n").length;
+  for (const line of /** @type {NodeListOf<HTMLElement>} */ (fieldset.querySelectorAll(".left-out"))) {
+    line.hidden = !!body?.value.includes(`"${line.dataset.member}"`);
+  }
   const credentials = fieldset.querySelector(".credentials > span");
   if (credentials) write(credentials, key && `Bearer ${maskKey(key)}`);
 }
