@@ -63,10 +63,14 @@ export const STYLE: string = withoutComments(PALETTE + read("page.css"));
 export const SCRIPT: string = MODULES.map((name) => unbound(read(`script/${name}.js`))).join("\n");
 
 /** The icon: a print in the page's colours. */
-export const ICON: string = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">` +
-  `<rect width="32" height="32" rx="8" fill="${ICON_COLOURS[0]}"/><g fill="${
-    ICON_COLOURS[1]
-  }">${PRINT_SHAPES}</g></svg>`;
+export const ICON: string = String(
+  html`
+    <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
+      <rect width="32" height="32" rx="8" fill="${ICON_COLOURS[0]}" />
+      <g fill="${ICON_COLOURS[1]}">${new Html(PRINT_SHAPES)}</g>
+    </svg>
+  `,
+);
 
 /** Sections that the table of contents links to. */
 const CONTENTS = [["operations", "Operations"], ["limits", "Limits"], ["errors", "Errors"], [
@@ -159,7 +163,10 @@ export function renderPage(options: PageOptions): string {
 function symbol(): Html {
   return html`
     <svg class="quiet" aria-hidden="true">
-      <symbol id="print" viewBox="4 4 24 24">${new Html(PRINT_SHAPES)}</symbol>
+      <symbol id="print" viewBox="4 4 24 24">
+        ${new Html(PRINT_SHAPES)}
+        <path class="cross" d="M8 8l16 16m0-16L8 24"/>
+      </symbol>
     </svg>
   `;
 }
