@@ -51,8 +51,9 @@ export function consoleSection(
 function keyForm(prefix: string): Html {
   return html`
     <form id="key-form" autocomplete="off" autocapitalize="off" spellcheck="false">
-      <label for="name" data-when="make">Your name</label>
-      <label for="key-input" data-when="paste">API key</label>
+      <label class="label" for="name" data-when="make">Your name</label>
+      <label class="label" for="key-input" data-when="paste">API key</label>
+      <p class="label" data-when="held">API key</p>
       <div class="row">
         <input id="name" value="me" maxlength="100" aria-describedby="key-note" data-when="make">
         <button id="make-key" class="filled" value="Make a key and call"

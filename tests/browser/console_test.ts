@@ -1,6 +1,17 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
-import { call, choose, isInView, paste, prints, settle, signUp, status, visit } from "./browser.ts";
+import {
+  call,
+  choose,
+  isInView,
+  paste,
+  prints,
+  roomInMinute,
+  settle,
+  signUp,
+  status,
+  visit,
+} from "./browser.ts";
 
 const FAILURE = /status of \d+/;
 
@@ -437,6 +448,25 @@ Deno.test("page shows the request as a form: omitted parameters are dim, and Ent
   await page.keyboard.press("Enter");
   assertEquals(new URL((await sent).url()).search, "?limit=7&status=sold");
   await settle(page);
+});
+
+Deno.test("page moves its Send button neither for a key nor for a race nor for a wait", async () => {
+  await roomInMinute();
+  await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
+  const { page } = visitor;
+  const place = () =>
+    page.locator("#send").evaluate((send) => {
+      const { top, left, width, height } = send.getBoundingClientRect();
+      const scrolled = document.querySelector("#console")?.scrollTop ?? 0;
+      return [top + scrolled, left, width, height].map(Math.round);
+    });
+  const before = await place();
+  await signUp(page);
+  assertEquals(await place(), before);
+  await page.locator("#race").click();
+  await page.locator("#answer[data-kind=race]").waitFor();
+  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
+  assertEquals(await place(), before);
 });
 
 Deno.test("page lists the members that the body of a request leaves out, while it does", async () => {
