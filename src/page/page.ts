@@ -72,6 +72,8 @@ export const ICON: string = String(
   `,
 );
 
+/** What to do without the script, which replaces the placeholder. */
+const REPLACE_HOST = "In the commands, replace THIS_HOST with the host of this page.";
 /** Sections that the table of contents links to. */
 const CONTENTS = [["operations", "Operations"], ["limits", "Limits"], ["errors", "Errors"], [
   "retries",
@@ -198,6 +200,9 @@ function steps(operations: readonly DeclaredOperation[], base: string, signUpIsO
       <li class="scripted"><b>Change the request.</b> Edit the underlined parts; dim parts are not sent.</li>
       <li>
         <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell:
+        <p class="unscripted">The console needs JavaScript. ${base === ORIGIN_PLACEHOLDER
+          ? REPLACE_HOST
+          : ""}</p>
         ${signUp && signUpIsOpen ? copyable("sign-up-curl", "the sign-up", curl(signUp, base)) : ""}
         ${first && copyable("first-curl", "the first call", curl(first, base))}
       </li>
