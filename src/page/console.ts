@@ -100,7 +100,7 @@ function meter(limit: number): Html {
       <div class="row small">
         <p id="legend">${legend}<span id="pointed"></span></p>
         <details id="log">
-          <summary>One by one</summary>
+          <summary>As a list</summary>
           <ol id="log-list"></ol>
         </details>
       </div>

@@ -662,6 +662,10 @@ for (
       button.getBoundingClientRect().top
     );
     assert(top <= 300, `${top}`);
+    await page.getByRole("button", { name: "I have a key" }).click();
+    const { width: room = 0 } = await page.locator("#key-input").boundingBox() ?? {};
+    assert(room >= 180, `${room} px for a key`);
+    await page.locator("#make-one").click();
     await signUp(page);
     await page.waitForFunction(() => scrollY >= 0);
     assert(await isInView(page, "#key"));
