@@ -294,6 +294,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     assert(await page.getByRole("cell", { name: "10,000" }).isVisible());
     assert(await page.locator("#sign-up-curl").isVisible());
     assert(await page.locator("#first-curl").isVisible());
+    assert(await page.getByText("replace THIS_HOST with the host of this page").isVisible());
     await page.locator("details:has(#listPets) > summary").click();
     assert(await page.locator("article#listPets").isVisible());
     assertEquals(await page.locator("#console").isVisible(), false);
