@@ -1,5 +1,9 @@
+import { assert, assertEquals } from "@std/assert";
 import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
 import { ServerProcess } from "../support/process.ts";
+
+/** Sizes of windows, the last three with two columns. */
+export const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800], [1920, 1080], [2560, 1440]] as const;
 
 /** Options of {@linkcode visit}: those of Playwright, and the reader's own. */
 export interface VisitOptions extends BrowserContextOptions {
@@ -58,9 +62,11 @@ export async function visit(
 ): Promise<Visitor> {
   const [server, browser] = await Promise.all([
     start ? start() : ServerProcess.start({ KV_PATH: ":memory:", ...variables }),
-    name === "chromium" ? launchChromium(rootSize) : launchFirefox(rootSize, options.colorScheme === "dark"),
+    name === "chromium" ? launchChromium(rootSize) : launchFirefox(rootSize, options),
   ]);
-  const page = await browser.newPage(name === "chromium" ? options : { ...options, colorScheme: null });
+  const page = await browser.newPage(
+    name === "chromium" ? options : { ...options, colorScheme: null, forcedColors: null },
+  );
   const visitor = new Visitor(page, browser, server);
   await visitor.page.goto(`${visitor.origin}/`);
   return visitor;
@@ -72,13 +78,17 @@ function launchChromium(rootSize: number): Promise<Browser> {
 }
 
 /** Launches Debian's Firefox, which Playwright drives by WebDriver BiDi. It cannot emulate media features. */
-function launchFirefox(rootSize: number, isDark: boolean): Promise<Browser> {
+function launchFirefox(
+  rootSize: number,
+  { colorScheme, forcedColors }: BrowserContextOptions,
+): Promise<Browser> {
   return firefox.launch({
     executablePath: "/usr/bin/firefox-esr",
     channel: "moz-firefox",
     firefoxUserPrefs: {
       "font.size.variable.x-western": rootSize,
-      "layout.css.prefers-color-scheme.content-override": isDark ? 0 : 1,
+      "layout.css.prefers-color-scheme.content-override": colorScheme === "dark" ? 0 : 1,
+      "browser.display.document_color_use": forcedColors === "active" ? 2 : 0,
     },
   });
 }
@@ -139,6 +149,29 @@ export async function isInView(page: Page, selector: string): Promise<boolean> {
     const { top, bottom, left, right } = element.getBoundingClientRect();
     return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
   });
+}
+
+/**
+ * Follows "Try it" of each operation. Asserts that the console then has this operation, in view and with the focus, and
+ * that nothing else chooses one. Resolves to the last operation.
+ */
+export async function armEach(page: Page): Promise<string> {
+  const armed = () => page.locator("#operation").inputValue();
+  const links = await page.locator("a[data-try]").evaluateAll((all) =>
+    all.map((link) => link.getAttribute("href") ?? "")
+  );
+  assertEquals(links.length, await page.locator("#operation option").count());
+  for (const link of links) {
+    await page.locator(`details:has(${link}) > summary`).click();
+    const before = await armed();
+    await page.locator(link).scrollIntoViewIfNeeded();
+    assertEquals(await armed(), before);
+    await page.locator(`${link} .try`).click();
+    assertEquals([await armed(), new URL(page.url()).hash], [link.slice(1), link]);
+    assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
+    assert(await isInView(page, "#send"));
+  }
+  return await armed();
 }
 
 /** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */

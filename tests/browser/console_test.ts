@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
 import {
+  armEach,
   call,
   choose,
   isInView,
@@ -9,6 +10,7 @@ import {
   roomInMinute,
   settle,
   signUp,
+  SIZES,
   status,
   visit,
 } from "./browser.ts";
@@ -496,32 +498,18 @@ Deno.test("page copies a response as it was received", async () => {
   assertMatch(await page.evaluate(() => navigator.clipboard.readText()), /^\{"id":1,"name":"Rex",.*\}$/);
 });
 
-for (const [width, height] of [[1280, 800], [1920, 1080], [2560, 1440]] as const) {
+for (const [width, height] of SIZES.slice(-3)) {
   Deno.test(`page arms the operation of each link, and none by scrolling, at ${width}×${height}`, async () => {
     await using visitor = await visit({ viewport: { width, height } });
     const { page } = visitor;
     const armed = () => page.locator("#operation").inputValue();
-    const links = await page.locator("[data-try]").evaluateAll((all) =>
-      all.filter((link) => link.matches("a")).map((link) => link.getAttribute("href") ?? "")
-    );
-    assertEquals(links.length, await page.locator("#operation option").count());
-    for (const link of links) {
-      const id = link.slice(1);
-      await page.locator(`details:has(${link}) > summary`).click();
-      const before = await armed();
-      await page.locator(link).scrollIntoViewIfNeeded();
-      assertEquals(await armed(), before);
-      await page.locator(`${link} .try`).click();
-      assertEquals([await armed(), new URL(page.url()).hash], [id, link]);
-      assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
-      assert(await isInView(page, "#send"));
-    }
+    const last = await armEach(page);
     for (const id of ["limits", "health", "operations"]) {
       await page.locator(`#contents [href="#${id}"]`).click();
       await page.locator("#contents [aria-current]", { hasText: id === "operations" ? "Operations" : /./ })
         .waitFor();
     }
-    assertEquals(`#${await armed()}`, links.at(-1));
+    assertEquals(await armed(), last);
     await page.goto(`${visitor.origin}/#rotateKey`);
     await page.reload();
     assertEquals(await armed(), "rotateKey");

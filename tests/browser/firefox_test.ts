@@ -1,7 +1,21 @@
-import { assertEquals, assertMatch } from "@std/assert";
-import { call, choose, paste, prints, roomInMinute, settle, signUp, status, visit } from "./browser.ts";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { check, openAll } from "./axe.ts";
+import {
+  armEach,
+  call,
+  choose,
+  isInView,
+  paste,
+  prints,
+  roomInMinute,
+  settle,
+  signUp,
+  SIZES,
+  status,
+  visit,
+} from "./browser.ts";
 
-Deno.test("page works in Firefox: first call, faults, links, race, and back after a 401", async () => {
+Deno.test("page works in Firefox: first call, faults, race, and back after a 401", async () => {
   await roomInMinute();
   await using visitor = await visit({ browser: "firefox", viewport: { width: 1280, height: 800 } });
   const { page } = visitor;
@@ -11,10 +25,7 @@ Deno.test("page works in Firefox: first call, faults, links, race, and back afte
   await page.locator("#request-createPet textarea").fill("{}");
   assertEquals(await call(page), "400");
   assertEquals(await page.locator("#requests [aria-invalid]").count(), 1);
-  await page.locator("details:has(#getAccount) > summary").click();
-  await page.locator("#getAccount .try").click();
-  assertEquals(await page.locator("#operation").inputValue(), "getAccount");
-  assertEquals(await call(page), "200");
+  await check(page, "400");
 
   await page.getByRole("button", { name: "Race the limit" }).click();
   await page.locator("#answer[data-kind=race]").waitFor();
@@ -26,31 +37,50 @@ Deno.test("page works in Firefox: first call, faults, links, race, and back afte
   );
   const { refused, bad } = await prints(page);
   assertEquals([refused, bad], [12, 1]);
+  await check(page, "race");
   page.on("dialog", (dialog) => dialog.accept());
   await paste(page, "as_test_wrong");
   await page.locator("#key-note.fault").waitFor();
   assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
+  await check(page, "401");
 });
 
-Deno.test("page fits in Firefox on a narrow dark screen, and with a reader's 32 px", async () => {
-  for (const [width, rootSize, colorScheme] of [[320, 16, "dark"], [1280, 32, "light"]] as const) {
-    await using visitor = await visit({
-      browser: "firefox",
-      colorScheme,
-      rootSize,
-      viewport: { width, height: 700 },
-    });
-    const { page } = visitor;
-    await signUp(page);
-    for (const summary of await page.locator("details.operation > summary").all()) await summary.click();
-
-    const { content, room, size, scheme } = await page.evaluate(() => ({
-      content: document.documentElement.scrollWidth,
-      room: innerWidth,
-      size: getComputedStyle(document.body).fontSize,
-      scheme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
-    }));
-
-    assertEquals([size, scheme, content <= room], [`${rootSize}px`, colorScheme, true]);
+Deno.test("page arms the operation of each link in Firefox", async () => {
+  await using visitor = await visit({ browser: "firefox" });
+  const { page } = visitor;
+  for (const [width, height] of SIZES.slice(-3)) {
+    await page.setViewportSize({ width, height });
+    await page.goto(visitor.origin);
+    await armEach(page);
   }
 });
+
+for (
+  const [name, options] of [
+    ["light", { colorScheme: "light" }],
+    ["dark", { colorScheme: "dark" }],
+    ["forced colours", { forcedColors: "active" }],
+    ["32 px", { rootSize: 32 }],
+  ] as const
+) {
+  Deno.test(`page fits and passes the checks of axe at each width in Firefox, ${name}`, async () => {
+    await using visitor = await visit({ browser: "firefox", ...options });
+    const { page } = visitor;
+    const seen = await page.evaluate(() => ({
+      dark: matchMedia("(prefers-color-scheme: dark)").matches,
+      "forced colours": matchMedia("(forced-colors: active)").matches,
+      "32 px": getComputedStyle(document.body).fontSize === "32px",
+      light: true,
+    }));
+    assert(seen[name]);
+    await signUp(page);
+    await openAll(page);
+    // axe reads the colours that are not forced.
+    const without = name === "forced colours" ? ["color-contrast", "color-contrast-enhanced"] : [];
+    for (const [width, height] of SIZES) {
+      await page.setViewportSize({ width, height });
+      await check(page, `${width} px`, "html", without);
+    }
+    assert(await isInView(page, "#key"));
+  });
+}
