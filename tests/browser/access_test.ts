@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Buffer } from "node:buffer";
 import type { Page } from "playwright-core";
 import { check, openAll } from "./axe.ts";
-import { call, choose, paste, settle, signUp, status, visit } from "./browser.ts";
+import { call, choose, paste, settle, signUp, SIZES, status, visit } from "./browser.ts";
 
 const MAX_HEIGHT = 7_000;
 const MAX_PAGES = 8;
@@ -223,7 +223,7 @@ async function assertCrossed(page: Page): Promise<void> {
 }
 
 for (const colorScheme of ["light", "dark"] as const) {
-  for (const [width, height] of [[320, 568], [390, 664], [820, 1180], [1280, 800]] as const) {
+  for (const [width, height] of SIZES.slice(0, 4)) {
     Deno.test(`page passes the checks of axe in every state, ${colorScheme}, ${width} px wide`, async () => {
       const isMobile = width < 1_000;
       const options = { colorScheme, viewport: { width, height }, hasTouch: isMobile, isMobile };
@@ -231,6 +231,13 @@ for (const colorScheme of ["light", "dark"] as const) {
       const { page } = visitor;
       await openAll(page);
       await check(page, "first load, all operations open", "html");
+      await page.context().setOffline(true);
+      await page.locator("#make-key").click();
+      await page.locator("#key-note.fault", { hasText: "No response" }).waitFor();
+      await page.locator("#send").click();
+      await page.locator("#answer[data-kind='0']").waitFor();
+      await check(page, "no response");
+      await page.context().setOffline(false);
       await page.getByRole("button", { name: "I have a key" }).click();
       await check(page, "a key to paste");
       await page.locator("#make-one").click();
@@ -281,6 +288,18 @@ for (const colorScheme of ["light", "dark"] as const) {
       await check(page, "sign-up limit");
     });
   }
+
+  Deno.test(`page fits and passes the checks of axe on wide screens, zoomed, and if sign-up is closed, ${colorScheme}`, async () => {
+    await using visitor = await visit({ colorScheme }, { SIGN_UP: "closed" });
+    const { page } = visitor;
+    await openAll(page);
+    await paste(page, "as_test_wrong");
+    // At 200 %, 1280 by 800 px are 640 by 400.
+    for (const [width, height] of [...SIZES.slice(4), [640, 400]] as const) {
+      await page.setViewportSize({ width, height });
+      await check(page, `${width} px`, "html");
+    }
+  });
 
   Deno.test(`page shows all its text without script, ${colorScheme}`, async () => {
     await using visitor = await visit({
