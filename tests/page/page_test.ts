@@ -189,6 +189,28 @@ Deno.test("only identity.ts of the page names animals and paws", async () => {
   }
 });
 
+Deno.test("style of the page names only what the page or its script has", async () => {
+  const { html } = await getPage();
+  const [style = ""] = /<style>[^]*<\/style>/.exec(html) ?? [];
+  const rest = html.replace(style, "");
+  const quoted = new Set([...rest.matchAll(/"([\w -]*)"/g)].flatMap(([, words = ""]) => words.split(" ")));
+  const selectors = [...style.matchAll(/(?:^|[{}])([^{}]*)(?=\{)/g)].map(([, selector = ""]) => selector)
+    .join();
+  const named = (pattern: RegExp) => new Set([...selectors.matchAll(pattern)].map(([, name = ""]) => name));
+  const properties = [...style.matchAll(/(--[\w-]+):/g)].map(([, name = ""]) => name);
+
+  const names = named(/[.#](-?[a-z][\w-]*)/g);
+  assert(names.size > 60, `${names.size}`);
+  assertEquals([...names].filter((name) => !quoted.has(name)), []);
+  // Scripts may name an attribute by its property.
+  const isAttribute = (name: string) =>
+    [name, name.replace(/^data-/, "dataset."), name.replace("aria-b", "ariaB")].some((form) =>
+      rest.includes(form)
+    );
+  assertEquals([...named(/\[([a-z-]+)/g)].filter((name) => !isAttribute(name)), []);
+  assertEquals(properties.filter((name) => !style.includes(`var(${name}`)), []);
+});
+
 Deno.test("getPage() gives each copy button a unique name", async () => {
   const { html } = await getPage();
   const names = [...html.matchAll(/aria-label="(Copy [^"]*)"/g)].map(([, name]) => name);
