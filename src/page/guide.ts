@@ -3,7 +3,6 @@ import { type ErrorKind, FIX, resolved } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "../resource/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
-import { copyable } from "./copyable.ts";
 import { type Content, type Html, html } from "./html.ts";
 
 const RETRY = `async function send(url, init) {
@@ -35,6 +34,17 @@ export function section(id: string, title: string, content: Content): Html {
       <h2>${title}</h2>
       ${content}
     </section>
+  `;
+}
+
+/** Text with a button that copies it. Screen readers call the button "Copy" and `name`. */
+export function copyable(id: string, name: string, text: Content): Html {
+  return html`
+    <div class="copyable">
+      <button type="button" class="link scripted" data-copy="${id}"
+        aria-label="Copy ${name}">Copy</button>
+      <pre id="${id}">${text}</pre>
+    </div>
   `;
 }
 

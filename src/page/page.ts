@@ -2,9 +2,9 @@ import { type DeclaredOperation, errorsOfAll, isDocumented } from "../web/mod.ts
 import type { Catalogue } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
-import { copyable } from "./copyable.ts";
 import {
   conditionsSection,
+  copyable,
   errorsSection,
   healthSection,
   integersSection,

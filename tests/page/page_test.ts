@@ -178,7 +178,7 @@ Deno.test("getPage() names the version, and the contact if there is one", async 
 
 Deno.test("only identity.ts of the page names animals and paws", async () => {
   const folder = new URL("../../src/page/", import.meta.url);
-  const files = ["console", "copyable", "guide", "html", "page", "reference"].map((name) => `${name}.ts`);
+  const files = ["console", "guide", "html", "page", "reference"].map((name) => `${name}.ts`);
   const scripts = MODULES.map((name) => `script/${name}.js`);
   for (const file of ["page.css", ...files, ...scripts]) {
     assertEquals(
