@@ -25,8 +25,8 @@ export const ICON_COLOURS: readonly [ground: string, print: string] = ["#1c3faa"
 
 /** Colours of the browser's frame around the page. */
 export const THEME_COLOURS: Readonly<Record<"light" | "dark", string>> = {
-  light: "#fdf9f1",
-  dark: "#0f0c09",
+  light: "#fcf9f3",
+  dark: "#0e0c09",
 };
 /** Colours of the page: paper, ink and accent, light and dark. The console is dark in both. */
 export const PALETTE = `:root {

@@ -175,6 +175,12 @@ for (const colorScheme of ["light", "dark"] as const) {
         unused: contrast(unused, ground),
         ok: contrast(style("#legend .ok").color, unused),
         page: contrast(style("html").backgroundColor, ground),
+        theme: contrast(
+          style("html").backgroundColor,
+          [...document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")].find(({ media }) =>
+            matchMedia(media).matches
+          )?.content ?? "",
+        ),
         outlined: [legend("refused").fill, legend("refused").stroke !== "none"],
         plain: legend("ok").stroke,
       };
@@ -182,6 +188,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     assert(looks.unused >= 3 && looks.unused < 4, `unused: ${looks.unused}`);
     assert(looks.ok >= 2, `used: ${looks.ok}`);
     assert(looks.page >= 1.4, `console: ${looks.page}`);
+    assertEquals(looks.theme, 1);
     assertEquals([looks.outlined, looks.plain], [["rgba(0, 0, 0, 0)", true], "none"]);
     await assertCrossed(page);
   });
