@@ -7,7 +7,7 @@ const ANIMALS = ["Rex", "Bella", "Luna", "Tom"];
 const MAX_BYTES = 150_000;
 /** Images that the README shows. */
 const PICTURES = { light: "page.png", dark: "page_dark.png" } as const;
-const CLIP = { x: 0, y: 0, width: 1280, height: 680 };
+const CLIP = { x: 0, y: 0, width: 1280, height: 712 };
 const folder = Deno.args[0] ?? await Deno.makeTempDir({ prefix: "screenshots-" });
 
 for (const [width, height] of SIZES) {
