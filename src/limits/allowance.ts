@@ -12,7 +12,7 @@ import {
   type Write,
 } from "../engine/mod.ts";
 import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
-import { firstSeen, isLeaseOf, isSameLimits, type Known, mayComeBack, nameOfState, seen } from "./known.ts";
+import { firstSeen, isLeaseOf, type Known, mayComeBack, nameOfState, seen } from "./known.ts";
 import {
   type Debt,
   detach,
@@ -518,16 +518,14 @@ export class Allowance<Of extends Holder> {
     for (const { resolve } of [...batch, ...this.#queue.splice(0)]) resolve(AGAIN);
   }
 
+  /** Adds permits to the lease, or begins one. A lease that was kept is one of the state that was decided on. */
   #extendLease({ epoch, minute }: Usage, limits: Limits, ahead: number): void {
     const takenAt = performance.now();
-    const lease = this.#lease;
-    if (lease && lease.epoch === epoch && lease.minute === minute && isSameLimits(lease.limits, limits)) {
-      lease.left += ahead;
+    if (this.#lease) {
+      const left = this.#lease.left + ahead;
       // If no more can be leased, it is not renewed again before it is over.
-      lease.low = ahead > 0 ? Math.floor(lease.left / 2) : 0;
-      lease.takenAt = takenAt;
+      Object.assign(this.#lease, { left, low: ahead > 0 ? Math.floor(left / 2) : 0, takenAt });
     } else if (ahead > 0) {
-      if (lease) this.#owe(detach(lease));
       const low = Math.floor(ahead / 2);
       this.#lease = { epoch, minute, limits, left: ahead, used: 0, low, takenAt };
     }

@@ -93,8 +93,7 @@ export function isLeaseOf(lease: Lease, { usage, holder }: HolderState<Holder>, 
     isSameLimits(lease.limits, holder.limits);
 }
 
-/** Whether limits are the same. */
-export function isSameLimits(one: Limits, other: Limits): boolean {
+function isSameLimits(one: Limits, other: Limits): boolean {
   return one.minute === other.minute && one.day === other.day;
 }
 

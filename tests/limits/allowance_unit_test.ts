@@ -16,6 +16,7 @@ import {
   type Usage,
   usageKey,
 } from "../../src/limits/usage.ts";
+import { pause } from "../../src/base/time.ts";
 import { Connection } from "../../src/engine/connection.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
@@ -399,6 +400,17 @@ Deno.test("Allowance.decide() leaves the refusal that starts a ban to a transact
   assertEquals([strikes, refused], [3, 4]);
 });
 
+Deno.test("Allowance.decide() also counts the strikes that a run is writing", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  tenancy.decide();
+  await tenancy.time.advance(1_001);
+  tenancy.decide();
+  atNextCommit(tenancy.network, hang);
+  await tenancy.time.advance(300);
+
+  assertEquals([tenancy.decide(), tenancy.decide()], ["minute", undefined]);
+});
+
 Deno.test("Allowance.decide() refuses nobody while a permit may come back", async () => {
   using tenancy = await Tenancy.open({ minute: 200, day: 9_000 });
   await tenancy.lease();
@@ -476,6 +488,26 @@ Deno.test("Allowance tries again every 50 ms for waiting requests, and at once i
   permits[1]?.end(false);
 
   assertEquals(await tenancy.outcomes(requests, 0), ["ok", "ok", "ok"]);
+});
+
+Deno.test("Allowance tries again at once for waiting requests if a permit comes back during a run", async () => {
+  using tenancy = await Tenancy.open({ minute: 400, day: 9_000 });
+  await tenancy.lease();
+  const [first, second] = [tenancy.lend(), tenancy.lend()];
+  await tenancy.time.advance(5_000);
+  await tenancy.changeUsage({ used: 400, noLeasesUntil: LATER });
+  tenancy.learn();
+  tenancy.network.commit = async (apply) => {
+    await pause(20);
+    return apply();
+  };
+  const requests = tenancy.ask(2);
+  await tenancy.time.advance(10);
+  first.end(false);
+  await tenancy.time.advance(10);
+  second.end(false);
+
+  assertEquals(await tenancy.outcomes(requests, 30), ["ok", "ok"]);
 });
 
 Deno.test("Allowance refuses no request without a commit that arrived after its rows were read", async () => {
