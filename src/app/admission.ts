@@ -159,6 +159,8 @@ export class Admissions {
 
   #answer(charged: Charged, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
     if (charged === AGAIN) return this.#admitAgain(caller, budget, serve);
+    const { account, decision } = charged;
+    if (account && decision.refusal && !budget.isOver) this.#permits.of(account.id)?.tell(decision);
     if (!caller.isRead) return this.#answerWrite(charged, caller, budget, serve);
     this.#count(charged);
     return serve(charged, budget);

@@ -212,6 +212,12 @@ export class Allowance<Of extends Holder> {
     });
   }
 
+  /** Notes that a client is being told about a refusal. From a second later, refusals in the same minute are strikes. */
+  tell({ refusal, minute: { reset: minute } }: Decision): void {
+    if (refusal === "ban" || this.#told.minute === minute) return;
+    this.#told = { minute, at: performance.now() };
+  }
+
   /** Gives back a permit that counts as used, in the epoch and minute of the decision that granted it. */
   giveBack({ epoch, minute }: Decision): void {
     this.#owe({ epoch, minute: minuteOf(minute), size: 0, left: 1 });
@@ -315,7 +321,6 @@ export class Allowance<Of extends Holder> {
       if (strikes > 0 && this.#strikes >= limits.minute) return undefined; // A transaction starts the ban.
       this.#debt = withRefused(this.#debt, { of: name, count: 1, strikes, since: performance.now() });
       this.#shared.keep(this);
-      this.#tell(usage);
     }
     return this.#decision(usage, limits, 0, refusal, now);
   }
@@ -335,12 +340,6 @@ export class Allowance<Of extends Holder> {
   #isStrike(arrived: number, usage: Usage): boolean {
     const { minute, at } = this.#told;
     return minute === minuteEnd(usage) && arrived > at + UNAWARE;
-  }
-
-  /** Notes that a client is being told about a refusal. */
-  #tell(usage: Usage): void {
-    const minute = minuteEnd(usage);
-    if (this.#told.minute !== minute) this.#told = { minute, at: performance.now() };
   }
 
   #isDue(now: number): boolean {
@@ -490,7 +489,6 @@ export class Allowance<Of extends Holder> {
     const early = isChange ? undefined : new Set(batch.slice(0, begun));
     const isAnswered = (request: Waiting) => early?.has(request) ?? true;
     for (const { request, refusal } of refused.filter(({ request }) => isAnswered(request))) {
-      if (refusal !== "ban") this.#tell(usage);
       request.resolve(this.#decision(usage, limits, 0, refusal, now));
     }
     for (const { resolve } of unknown) resolve(AGAIN);

@@ -1,5 +1,5 @@
 import { BoundedMap, Metrics } from "../base/mod.ts";
-import { batched, retried, type Store, type Transactions } from "../engine/mod.ts";
+import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type Shared } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
 import type { Decision } from "./usage.ts";
@@ -75,7 +75,9 @@ export class Permits<Of extends Holder> {
       const known = this.of(id);
       const allowance = known?.isKnown ? known : await this.#load(id);
       if (!allowance || !holders.isOpenedBy(allowance.holder, credential, asking.now)) return undefined;
-      return allowance.decide(asking.arrived) ?? await allowance.request(asking);
+      const decision = allowance.decide(asking.arrived) ?? await allowance.request(asking);
+      if (decision !== AGAIN && decision.refusal) allowance.tell(decision);
+      return decision;
     });
   }
 

@@ -131,6 +131,9 @@ class Tenancy implements Disposable {
   /** The outcomes of requests that wait for a run: `ok`, a refusal, or `again`. */
   async outcomes(requests: Promise<(Decision | typeof AGAIN)[]>, ms = 10_000): Promise<string[]> {
     const decided = await this.time.until(requests, ms);
+    for (const decision of decided) {
+      if (decision !== AGAIN && decision.refusal) this.allowance.tell(decision);
+    }
     return decided.map((decision) => decision === AGAIN ? "again" : decision.refusal ?? "ok");
   }
 
@@ -148,6 +151,7 @@ class Tenancy implements Disposable {
 
   decide(): string | undefined {
     const decision = this.allowance.decide(performance.now());
+    if (decision?.refusal) this.allowance.tell(decision);
     return decision && (decision.refusal ?? "ok");
   }
 

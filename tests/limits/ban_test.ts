@@ -101,6 +101,26 @@ Deno.test("service counts toward a ban only requests that arrived a second after
   assertEquals([strikes, refused, refusedToday], [3, 11, 11]);
 });
 
+Deno.test("service counts no requests toward a ban that arrived before the first refusal was sent", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { apiKey } = await service.createAccount({ minute: 2, day: 9 });
+  await call(service, apiKey);
+  await time.advance(3_000);
+  service.disturbance = { read: () => pause(3_000) };
+
+  // A commit decides, but the responses wait for the check of versions.
+  const first = callAtOnce(5, [service], apiKey);
+  await time.advance(1_500);
+  const second = callAtOnce(9, [service], apiKey);
+
+  const replies = await time.until(Promise.all([first, second]), 10_000);
+  assertEquals(replies.map(tally), [
+    { 200: 1, "429 rate_limit_minute": 4 },
+    { "429 rate_limit_minute": 9 },
+  ]);
+});
+
 Deno.test("service judges each minute anew by the time of its first refusal", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount({ minute: 2, day: 9 });
