@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { addAnimal, listAnimals, outcome, readAnimal } from "../support/client.ts";
+import { outcome } from "../support/client.ts";
 import { DenoProcess, type ServerProcess, type Variables } from "../support/process.ts";
+import { addItem, idIn, listIds } from "../support/shipped.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 const CLIENTS = 16;
@@ -20,22 +21,20 @@ function start(
   });
 }
 
-/** Adds animals named 0, 1, 2 and so on until `isEnough`. Stores the ids of acknowledged ones by name. */
+/** Adds items until `isEnough`. Stores the ids of acknowledged ones. */
 async function addUntil(
   isEnough: () => boolean,
   { server, key, acknowledged }: {
     readonly server: ServerProcess;
     readonly key: string;
-    readonly acknowledged: Map<string, number>;
+    readonly acknowledged: Set<number>;
   },
 ): Promise<void> {
-  let sent = 0;
   async function client(): Promise<void> {
     while (!isEnough()) {
-      const name = `${sent++}`;
-      const answer = await addAnimal(server, key, name);
+      const answer = await addItem(server, key);
       assertEquals(outcome(answer), "201");
-      acknowledged.set(name, readAnimal(answer.json).id);
+      acknowledged.add(idIn(answer.json));
     }
   }
   await Promise.all(Array.from({ length: CLIENTS }, client));
@@ -44,16 +43,16 @@ async function addUntil(
 Deno.test("backup of a busy server contains all writes acknowledged before it, and can be restored", async () => {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
-  const [file, restored] = [`${store.folder}/backup`, `${store.folder}/restored/animals.kv`];
-  const acknowledged = new Map<string, number>();
-  let early: ReadonlyMap<string, number> = new Map();
+  const [file, restored] = [`${store.folder}/backup`, `${store.folder}/restored/store.kv`];
+  const acknowledged = new Set<number>();
+  let early: ReadonlySet<number> = new Set();
   {
     await using server = await store.serve();
     let backup: DenoProcess | undefined;
     let isDone = false;
     await addUntil(() => {
       if (acknowledged.size >= CREATES && backup === undefined) {
-        early = new Map(acknowledged);
+        early = new Set(acknowledged);
         backup = start("backup", file, store.kvPath);
         backup.ended().finally(() => isDone = true);
       }
@@ -68,12 +67,9 @@ Deno.test("backup of a busy server contains all writes acknowledged before it, a
   assertEquals([code, errorLines], [0, [`Restored ${restored} from ${file}.`]]);
 
   await using server = await store.serve({ KV_PATH: restored });
-  const animals = await listAnimals(server, key);
-  const ids = new Map(animals.map(({ name, id }) => [name, id]));
-  for (const [name, id] of early) assertEquals(ids.get(name), id, name);
-  for (const [name, id] of ids) assertEquals(acknowledged.get(name), id, name);
-  const { id } = readAnimal((await addAnimal(server, key, "new")).json);
-  assert(animals.every((animal) => animal.id !== id));
+  const ids = new Set(await listIds(server, key));
+  assertEquals([early.difference(ids), ids.difference(acknowledged)], [new Set(), new Set()]);
+  assert(!ids.has(idIn((await addItem(server, key)).json)));
 });
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -100,7 +96,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     assertEquals([code, stdout, errorLines.length], [1, "", 1]);
     assertMatch(errorLines.join(), new RegExp(`was not backed up: it was stopped by ${signal}\\.$`));
     const names = await Array.fromAsync(Deno.readDir(store.folder), ({ name }) => name);
-    assertEquals(names, ["animals.kv"]);
+    assertEquals(names, ["store.kv"]);
   });
 }
 

@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { Operator } from "../support/operator.ts";
+import { addItem, SHIPPED } from "../support/shipped.ts";
 
 Deno.test("main() prints help even if a variable is invalid", async () => {
   await using operator = await Operator.start();
@@ -38,7 +39,7 @@ Deno.test("main() leaves only the rows of its commands in the KV", async () => {
   const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
 
   const codes: number[] = [];
-  for (const command of [...commands, "accounts list", "messages take 5", "items pets list"]) {
+  for (const command of [...commands, "accounts list", "messages take 5", `items ${SHIPPED.name} list`]) {
     codes.push(await operator.run(command));
   }
 
@@ -57,9 +58,7 @@ Deno.test("main() works on the KV file of a running, busy service", async () => 
   let isBusy = true;
   const work = async () => {
     while (isBusy) {
-      statuses.add(
-        (await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 1 } })).status,
-      );
+      statuses.add((await addItem(service, key)).status);
       service.now += 100;
     }
   };

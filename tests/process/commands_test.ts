@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { call, outcome } from "../support/client.ts";
 import { runCommand, ServerProcess } from "../support/process.ts";
+import { LIST } from "../support/shipped.ts";
 
 Deno.test("commands run in the service at SERVICE_URL, but only with its OPERATOR_TOKEN", async () => {
   const OPERATOR_TOKEN = "a-token-that-nobody-else-can-know";
@@ -11,7 +12,7 @@ Deno.test("commands run in the service at SERVICE_URL, but only with its OPERATO
   const created = await run(OPERATOR_TOKEN, "accounts", "create", "me");
   const refused = await run(OPERATOR_TOKEN.toUpperCase(), "accounts", "list");
 
-  assertEquals(outcome(await call(server, created.stdout.trim())), "200");
+  assertEquals(outcome(await call(server, created.stdout.trim(), LIST)), "200");
   assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
   assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
 });

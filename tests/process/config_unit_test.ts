@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { DEFAULT_KV_PATH } from "../../src/catalogue.ts";
 import { type Config, ConfigError, readConfig, SETTINGS, START_HELP } from "../../src/process/config.ts";
 
 type Variables = Readonly<Record<string, string>>;
@@ -21,24 +22,26 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ PORT: "65535" }, { port: 65535 }],
   [{ HOST: "127.0.0.1" }, { host: "127.0.0.1" }],
   [{ KV_PATH: ":memory:" }, { kvPath: ":memory:" }],
-  [{ KV_PATH: "/srv/animals.kv" }, { kvPath: "/srv/animals.kv" }],
+  [{ KV_PATH: "/srv/store.kv" }, { kvPath: "/srv/store.kv" }],
   [{ KV_PATH: SERVER }, { kvPath: SERVER }],
   [{ DENO_KV_ACCESS_TOKEN: "secret" }, { kvToken: "secret" }],
   [{ ENVIRONMENT: "staging" }, {}],
   [{ ENVIRONMENT: "production" }, LIVE],
-  [{ PUBLIC_URL: "https://pets.example" }, { publicUrl: "https://pets.example" }],
-  [{ PUBLIC_URL: "HTTP://Pets.example:8000/shop/" }, { publicUrl: "http://pets.example:8000/shop" }],
+  [{ PUBLIC_URL: "https://store.example" }, { publicUrl: "https://store.example" }],
+  [{ PUBLIC_URL: "HTTP://Store.example:8000/shop/" }, { publicUrl: "http://store.example:8000/shop" }],
   [{ PUBLIC_URL: "https://[::1]/v1/x" }, { publicUrl: "https://[::1]/v1/x" }],
   [{ MAX_STALENESS_MS: "0" }, {}],
   [{ MAX_STALENESS_MS: "60000" }, { maxStalenessMs: 60_000 }],
   [{ SIGN_UP: "closed" }, { signUpIsOpen: false }],
   [{ ENVIRONMENT: "production", SIGN_UP: "open" }, { environment: "production" }],
-  [{ SECURITY_CONTACT: "mailto:security@pets.example" }, { securityContact: "mailto:security@pets.example" }],
+  [{ SECURITY_CONTACT: "mailto:security@store.example" }, {
+    securityContact: "mailto:security@store.example",
+  }],
   [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [TOKEN] }],
   [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { operatorTokens: [OTHER_TOKEN, TOKEN] }],
   [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [TOKEN] }],
   [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { metricsTokens: [OTHER_TOKEN, TOKEN] }],
-  [{ SERVICE_URL: "https://pets.example/shop/" }, { serviceUrl: "https://pets.example/shop" }],
+  [{ SERVICE_URL: "https://store.example/shop/" }, { serviceUrl: "https://store.example/shop" }],
   [{ ACCESS_LOG: "off" }, {}],
   [{ ACCESS_LOG: "json" }, { accessLog: true }],
   [{ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" }, { clientAddressHeader: "X-Forwarded-For" }],
@@ -47,7 +50,7 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: SERVER }, { ...ON_DEPLOY, kvPath: SERVER }],
   [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: SERVER, KV_PATH: ":memory:" }, { ...ON_DEPLOY, kvPath: ":memory:" }],
   [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: SERVER, DENO_KV_PATH_PREFIX: "http://" }, ON_DEPLOY],
-  [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: "animals" }, ON_DEPLOY],
+  [{ ...DEPLOYED, DENO_KV_DEFAULT_PATH: "store" }, ON_DEPLOY],
   [{ DENO_KV_DEFAULT_PATH: SERVER }, {}],
   [ON_TIMELINE, { ...ON_DEPLOY, ...LIVE }],
   [{ ...ON_TIMELINE, ENVIRONMENT: "staging" }, ON_DEPLOY],
@@ -63,7 +66,7 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
   assertEquals(configOf(variables), {
     port: 8000,
     host: "0.0.0.0",
-    kvPath: "data/animals.kv",
+    kvPath: DEFAULT_KV_PATH,
     kvToken: "",
     publicUrl: undefined,
     maxStalenessMs: 0,
@@ -86,7 +89,7 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
     ...[" 80", "80 ", "80\n"],
   ]],
   ["KV_PATH", "be a file, :memory: or an http or https URL", [
-    ..."ftp://kv.example htps://kv.example file:///srv/animals.kv http://".split(" "),
+    ..."ftp://kv.example htps://kv.example file:///srv/store.kv http://".split(" "),
   ]],
   ["KV_PATH", "be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN", [
     ..."http://user:secret@kv.example https://user@kv.example http:user:secret@kv.example".split(" "),
@@ -94,8 +97,8 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
   ["ENVIRONMENT", "be one of production, staging", ["Production", "test", " staging", "production,staging"]],
   ["SIGN_UP", "be one of open, closed", ["Open", "yes"]],
   ["SECURITY_CONTACT", "be a mailto:, https: or tel: URI", [
-    "a@pets.example",
-    "http://pets.example",
+    "a@store.example",
+    "http://store.example",
     "mailto: a",
   ]],
   [
@@ -113,11 +116,13 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
       `${TOKEN},${"abcde".repeat(7)}`,
     ]] as const
   ),
-  ["SERVICE_URL", "be an http or https URL without a query, and without /v1 at the end", ["pets.example"]],
+  ["SERVICE_URL", "be an http or https URL without a query, and without /v1 at the end", ["store.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
   ["PUBLIC_URL", "be an http or https URL without a query, and without /v1 at the end", [
-    ..."pets.example ftp://pets.example https:// https://a:b@pets.example https://pets.example?a".split(" "),
-    ..."https://pets.example/? https://pets.example/# https://pets.example/v1 https://pets.example/shop/v1/"
+    ..."store.example ftp://store.example https:// https://a:b@store.example https://store.example?a".split(
+      " ",
+    ),
+    ..."https://store.example/? https://store.example/# https://store.example/v1 https://store.example/shop/v1/"
       .split(" "),
     "javascript:alert(1)",
   ]],

@@ -1,23 +1,16 @@
 import manifest from "../../deno.json" with { type: "json" };
 import { assert, assertEquals } from "@std/assert";
-import { addAnimal, listAnimals } from "../support/client.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { addItem, ITEM, itemWith, LIST, listIds, PATH } from "../support/shipped.ts";
 import { ServedStore } from "../support/temporary_store.ts";
-
-const ANIMAL = '{"name":"Rex","categoryId":1}';
 
 Deno.test("server responds to pipelined requests in order", async () => {
   await using served = await ServedStore.start();
   using connection = await RawConnection.open(served.server.port);
   const headers = jsonHeaders(served.key);
   const ids = Array.from({ length: 10 }, (_, index) => index + 1);
-  const add = (id: number) =>
-    rawRequest(
-      "POST /v1/pets",
-      { ...headers, "x-request-id": `add-${id}` },
-      `{"name":"${id}","categoryId":1}`,
-    );
-  const get = (id: number) => rawRequest(`GET /v1/pets/${id}`, { ...headers, "x-request-id": `get-${id}` });
+  const add = (id: number) => rawRequest(`POST ${PATH}`, { ...headers, "x-request-id": `add-${id}` }, ITEM);
+  const get = (id: number) => rawRequest(`${LIST}/${id}`, { ...headers, "x-request-id": `get-${id}` });
 
   await connection.send(ids.map((id) => add(id) + get(id)).join(""));
 
@@ -25,7 +18,7 @@ Deno.test("server responds to pipelined requests in order", async () => {
     for (const [status, name] of [[201, "add"], [200, "get"]] as const) {
       const answer = await connection.receive();
       assertEquals([answer?.status, answer?.headers.get("x-request-id")], [status, `${name}-${id}`]);
-      assertEquals(answer?.body, `{"id":${id},"name":"${id}","categoryId":1,"status":"available"}`);
+      assertEquals(answer?.body, itemWith(id));
     }
   }
 });
@@ -34,7 +27,7 @@ Deno.test("server responds to the next request after refusing one without readin
   await using served = await ServedStore.start();
   using connection = await RawConnection.open(served.server.port);
 
-  await connection.send(rawRequest("POST /v1/pets", {}, '{"name":"GET /v1/pets HTTP/1.1"}'));
+  await connection.send(rawRequest(`POST ${PATH}`, {}, `{"name":"${LIST} HTTP/1.1"}`));
   await connection.send(rawRequest("GET /health", { connection: "close" }) + rawRequest("GET /ready"));
 
   assertEquals((await connection.receive())?.status, 401);
@@ -43,20 +36,20 @@ Deno.test("server responds to the next request after refusing one without readin
   assertEquals(await connection.receiveRest(), "");
 });
 
-Deno.test("server creates one animal if a client half-closes the connection and retries", async () => {
+Deno.test("server creates one item if a client half-closes the connection and retries", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
 
   for (let time = 1; time <= 5; time++) {
     const once = { "idempotency-key": `time-${time}` };
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest("POST /v1/pets", { ...jsonHeaders(key), ...once }, ANIMAL));
+    await connection.send(rawRequest(`POST ${PATH}`, { ...jsonHeaders(key), ...once }, ITEM));
     await connection.closeWrite();
     const answer = await connection.receive();
     assert(answer === undefined || answer.status === 201);
 
-    assertEquals((await addAnimal(server, key, "Rex", once)).status, 201);
-    assertEquals((await listAnimals(server, key)).length, time);
+    assertEquals((await addItem(server, key, once)).status, 201);
+    assertEquals((await listIds(server, key)).length, time);
   }
 });
 
@@ -78,13 +71,13 @@ Deno.test("server rotates a key even if the request has no body", async () => {
 Deno.test("server stores nothing and stays up if clients disconnect before a body or response ends", async () => {
   await using served = await ServedStore.start();
   const { server, key } = served;
-  const headers = { ...jsonHeaders(key), "content-length": `${ANIMAL.length}`, expect: "100-continue" };
+  const headers = { ...jsonHeaders(key), "content-length": `${ITEM.length}`, expect: "100-continue" };
 
   for (const ending of ["close", "half-close"] as const) {
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest("POST /v1/pets", headers));
+    await connection.send(rawRequest(`POST ${PATH}`, headers));
     assertEquals((await connection.receive())?.status, 100);
-    await connection.send('{"name":"Rex"');
+    await connection.send(ITEM.slice(0, -1));
     if (ending === "close") continue;
     await connection.closeWrite();
     const answer = await connection.receive();
@@ -92,9 +85,9 @@ Deno.test("server stores nothing and stays up if clients disconnect before a bod
   }
   await Promise.all(Array.from({ length: 50 }, async () => {
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest("GET /v1/pets", jsonHeaders(key)));
+    await connection.send(rawRequest(LIST, jsonHeaders(key)));
   }));
 
-  assertEquals(await listAnimals(server, key), []);
-  assertEquals((await addAnimal(server, key, "Tom")).status, 201);
+  assertEquals(await listIds(server, key), []);
+  assertEquals((await addItem(server, key)).status, 201);
 });

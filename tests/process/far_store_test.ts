@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
-import { addAnimal, call, outcome } from "../support/client.ts";
+import { call, outcome } from "../support/client.ts";
 import { ServerProcess } from "../support/process.ts";
+import { addItem, LIST, TITLE } from "../support/shipped.ts";
 import { FarStore, untilReady } from "../support/temporary_store.ts";
 
 Deno.test("server prints one line and waits while its KV Connect server is not up yet", async () => {
@@ -13,7 +14,7 @@ Deno.test("server prints one line and waits while its KV Connect server is not u
   await server.wrote("stderr", /^Waiting/m);
   far.proxy.treatment = "pass";
   await server.listening();
-  const answer = await addAnimal(server, key, "Rex");
+  const answer = await addItem(server, key);
   const { code, errorLines } = await server.stop();
 
   assertEquals(outcome(answer), "201");
@@ -22,7 +23,7 @@ Deno.test("server prints one line and waits while its KV Connect server is not u
   assertEquals(errorLines, [
     `Waiting for the KV ${host} to respond.`,
     `Listening on http://localhost:${server.port}/`,
-    `Animal Store ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${host}.`,
+    `${TITLE} ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${host}.`,
   ]);
 });
 
@@ -39,7 +40,7 @@ Deno.test("server recovers after its connections to Deno Deploy's own KV die sil
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   await using server = await far.serveOnDeploy();
-  const list = async () => outcome(await call(server, key));
+  const list = async () => outcome(await call(server, key, LIST));
   assertEquals(await list(), "200");
 
   far.proxy.silence();
@@ -55,7 +56,7 @@ Deno.test("server prints what is missing if nobody can get a key on Deno Deploy"
 
   for (const variables of [{}, { DENO_TIMELINE: "production" }]) {
     await using server = await far.serveOnDeploy(variables);
-    await server.wrote("stderr", /^Animal Store .+\n/m);
+    await server.wrote("stderr", /^.+: environment .+\n/m);
     const { errorLines } = await server.stop();
     lines.push(errorLines.slice(2));
   }

@@ -1,20 +1,19 @@
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { ITEM, LIST, PATH } from "../support/shipped.ts";
 import { ServedStore } from "../support/temporary_store.ts";
-
-const ANIMAL = '{"name":"Rex","categoryId":9007199254740993}';
 
 Deno.test("server sends no body with 304, and never compresses a list", async () => {
   await using served = await ServedStore.start();
   const headers = jsonHeaders(served.key);
   using connection = await RawConnection.open(served.server.port);
   const get = async (more: Record<string, string> = {}) => {
-    await connection.send(rawRequest("GET /v1/pets", { ...headers, ...more }));
+    await connection.send(rawRequest(LIST, { ...headers, ...more }));
     return await connection.receive({
       bodiless: "if-none-match" in more && more["if-none-match"] !== '"other"',
     });
   };
-  await connection.send(rawRequest("POST /v1/pets", headers, ANIMAL).repeat(20));
+  await connection.send(rawRequest(`POST ${PATH}`, headers, ITEM).repeat(20));
   for (let id = 1; id <= 20; id++) assertEquals((await connection.receive())?.status, 201);
 
   const plain = await get();
@@ -24,7 +23,6 @@ Deno.test("server sends no body with 304, and never compresses a list", async ()
   const changed = await get({ "if-none-match": '"other"' });
 
   assertMatch(etag, /^"[\x21\x23-\x7e]+"$/);
-  assertStringIncludes(plain?.body ?? "", '"categoryId":9007199254740993');
   for (const answer of [zipped, changed]) {
     assertEquals([answer?.status, answer?.body], [200, plain?.body]);
     assertEquals(["etag", "content-encoding"].map((name) => answer?.headers.get(name)), [etag, null]);

@@ -1,4 +1,5 @@
 import { assertEquals, assertGreaterOrEqual } from "@std/assert";
+import { METRIC } from "../support/shipped.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 const METRICS_TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -14,6 +15,6 @@ Deno.test("server reports the size of its KV file and the write-ahead log withou
   const text = await response.text();
 
   assertEquals(response.status, 200);
-  const bytes = Number(/^animal_store_kv_file_bytes (\d+)$/m.exec(text)?.[1]);
+  const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(text)?.[1]);
   assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
 });

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { LIST } from "../support/shipped.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 const OPEN_FILES = 128;
@@ -13,7 +14,7 @@ Deno.test("server logs one line when it runs out of open files, and accepts conn
   await using server = await store.serve({}, { openFiles: OPEN_FILES });
   const { port } = server;
   using first = await RawConnection.open(port);
-  const list = rawRequest("GET /v1/pets", { authorization: `Bearer ${key}` });
+  const list = rawRequest(LIST, { authorization: `Bearer ${key}` });
 
   for (const isPortTaken of [false, true]) {
     using crowd = new DisposableStack();

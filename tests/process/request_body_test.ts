@@ -10,9 +10,9 @@ import {
   rawRequest,
   runCases,
 } from "../support/raw_connection.ts";
+import { ITEM, LIST, PATH } from "../support/shipped.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
-const ANIMAL = '{"name":"Rex","categoryId":1}';
 const MAX_BYTES = 65_536;
 const CHUNKED = { "transfer-encoding": "chunked" };
 const MIB = 1_048_576;
@@ -21,38 +21,38 @@ Deno.test("server responds correctly to unusual request bodies and stays up", as
   await using served = await ServedStore.start();
   const { server, key } = served;
   const post = (headers: Record<string, string>, body = "") =>
-    rawRequest("POST /v1/pets", { ...jsonHeaders(key), ...headers }, body);
-  const inLines = chunk(`${ANIMAL}\n`) + chunk("");
+    rawRequest(`POST ${PATH}`, { ...jsonHeaders(key), ...headers }, body);
+  const inLines = chunk(`${ITEM}\n`) + chunk("");
 
   const cases: readonly RawCase[] = [
-    ["a body", post({}, ANIMAL), 201],
-    ["the largest body", post({}, ANIMAL.padEnd(MAX_BYTES)), 201],
-    ["a body one byte too large", post({}, ANIMAL.padEnd(MAX_BYTES + 1)), 413],
+    ["a body", post({}, ITEM), 201],
+    ["the largest body", post({}, ITEM.padEnd(MAX_BYTES)), 201],
+    ["a body one byte too large", post({}, ITEM.padEnd(MAX_BYTES + 1)), 413],
     ["a length that is too large, before the body", post({ "content-length": "12582912" }), 413],
     ["a length beyond int64", post({ "content-length": "9".repeat(30) }), "refused"],
-    ["a length that is not a number", post({ "content-length": "some" }, ANIMAL), "refused"],
-    ["a negative length", post({ "content-length": "-1" }, ANIMAL), "refused"],
-    ["a length that is too short", post({ "content-length": "5" }, ANIMAL), 400],
+    ["a length that is not a number", post({ "content-length": "some" }, ITEM), "refused"],
+    ["a negative length", post({ "content-length": "-1" }, ITEM), "refused"],
+    ["a length that is too short", post({ "content-length": "5" }, ITEM), 400],
     ["no body", post({}), 400],
-    ["a body in chunks", post(CHUNKED, chunk(ANIMAL) + chunk("")), 201],
-    ["the largest body in chunks", post(CHUNKED, chunk(ANIMAL.padEnd(MAX_BYTES)) + chunk("")), 201],
-    ["a body in chunks that is too large", post(CHUNKED, chunk(ANIMAL.padEnd(MAX_BYTES + 1))), 413],
+    ["a body in chunks", post(CHUNKED, chunk(ITEM) + chunk("")), 201],
+    ["the largest body in chunks", post(CHUNKED, chunk(ITEM.padEnd(MAX_BYTES)) + chunk("")), 201],
+    ["a body in chunks that is too large", post(CHUNKED, chunk(ITEM.padEnd(MAX_BYTES + 1))), 413],
     ["no bytes in chunks", post(CHUNKED, chunk("")), 400],
     ["a newline after the value", post({ ...CHUNKED, "idempotency-key": "1" }, inLines), 201],
     ["the same again", post({ ...CHUNKED, "idempotency-key": "1" }, inLines), 201],
     ["a body in 1,000 chunks and more", post(CHUNKED, chunk(" ").repeat(1_100) + chunk("")), 400],
-    ["two transfer codings", post({ "transfer-encoding": "gzip, chunked" }, chunk(ANIMAL) + chunk("")), 400],
-    ["both a length and chunks", post({ ...CHUNKED, "content-length": "4" }, chunk(ANIMAL)), "refused"],
-    ["a transfer coding other than chunked", post({ "transfer-encoding": "gzip" }, ANIMAL), "refused"],
-    ["chunked before another coding", post({ "transfer-encoding": "chunked, gzip" }, ANIMAL), "refused"],
-    ["a body where none is expected", rawRequest("GET /v1/pets", jsonHeaders(key), ANIMAL), 200],
-    ["no key, before the body", rawRequest("POST /v1/pets", { "content-length": "29" }), 401],
+    ["two transfer codings", post({ "transfer-encoding": "gzip, chunked" }, chunk(ITEM) + chunk("")), 400],
+    ["both a length and chunks", post({ ...CHUNKED, "content-length": "4" }, chunk(ITEM)), "refused"],
+    ["a transfer coding other than chunked", post({ "transfer-encoding": "gzip" }, ITEM), "refused"],
+    ["chunked before another coding", post({ "transfer-encoding": "chunked, gzip" }, ITEM), "refused"],
+    ["a body where none is expected", rawRequest(LIST, jsonHeaders(key), ITEM), 200],
+    ["no key, before the body", rawRequest(`POST ${PATH}`, { "content-length": "29" }), 401],
     [
       "two content types",
-      post({ "content-type": "application/json\r\ncontent-type: text/csv" }, ANIMAL),
+      post({ "content-type": "application/json\r\ncontent-type: text/csv" }, ITEM),
       400,
     ],
-    ["two idempotency keys", post({ "idempotency-key": '"a"\r\nidempotency-key: "b"' }, ANIMAL), 400],
+    ["two idempotency keys", post({ "idempotency-key": '"a"\r\nidempotency-key: "b"' }, ITEM), 400],
   ];
   await runCases(t, server, cases);
 });
@@ -63,9 +63,9 @@ Deno.test("server charges for requests with endless trailers, and ends their con
   const before = await residentMemory(server.pid);
 
   const ends = await Promise.all([
-    sendTrailers(server, rawRequest("POST /v1/pets", { ...jsonHeaders(key), ...CHUNKED }, chunk(ANIMAL))),
-    sendTrailers(server, rawRequest("POST /v1/pets", { ...jsonHeaders(key), ...CHUNKED }, chunk("{"))),
-    sendTrailers(server, rawRequest("GET /v1/pets", { ...jsonHeaders(key), ...CHUNKED }, chunk(ANIMAL))),
+    sendTrailers(server, rawRequest(`POST ${PATH}`, { ...jsonHeaders(key), ...CHUNKED }, chunk(ITEM))),
+    sendTrailers(server, rawRequest(`POST ${PATH}`, { ...jsonHeaders(key), ...CHUNKED }, chunk("{"))),
+    sendTrailers(server, rawRequest(LIST, { ...jsonHeaders(key), ...CHUNKED }, chunk(ITEM))),
   ]);
 
   assertEquals(ends.map((answer) => answer?.status), [408, 408, 200]);
@@ -90,11 +90,11 @@ Deno.test("server sends 100 Continue if the client expects it, unless it refuses
   await using served = await ServedStore.start();
   const { server, key } = served;
   const expecting = { ...jsonHeaders(key), expect: "100-continue" };
-  const length = { "content-length": `${ANIMAL.length}` };
+  const length = { "content-length": `${ITEM.length}` };
 
-  for (const [framing, body] of [[length, ANIMAL], [CHUNKED, chunk(ANIMAL) + chunk("")]] as const) {
+  for (const [framing, body] of [[length, ITEM], [CHUNKED, chunk(ITEM) + chunk("")]] as const) {
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest("POST /v1/pets", { ...expecting, ...framing }));
+    await connection.send(rawRequest(`POST ${PATH}`, { ...expecting, ...framing }));
     assertEquals((await connection.receive())?.status, 100);
     await connection.send(body);
     assertEquals((await connection.receive())?.status, 201);
@@ -108,7 +108,7 @@ Deno.test("server sends 100 Continue if the client expects it, unless it refuses
     ] as const
   ) {
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest("POST /v1/pets", { ...expecting, ...headers }));
+    await connection.send(rawRequest(`POST ${PATH}`, { ...expecting, ...headers }));
     assertEquals((await finalAnswer(connection))?.status, status);
   }
   await assertAlive(server);
@@ -130,8 +130,8 @@ Deno.test("server reads a body in two chunks 300 ms apart, and keeps the connect
   const { server, key } = served;
   using connection = await RawConnection.open(server.port);
 
-  await connection.send(rawRequest("POST /v1/pets", { ...jsonHeaders(key), ...CHUNKED }));
-  for (const part of [ANIMAL.slice(0, 9), ANIMAL.slice(9)]) {
+  await connection.send(rawRequest(`POST ${PATH}`, { ...jsonHeaders(key), ...CHUNKED }));
+  for (const part of [ITEM.slice(0, 9), ITEM.slice(9)]) {
     await connection.send(chunk(part));
     await pause(300);
   }

@@ -1,6 +1,7 @@
 import { assertEquals, assertGreaterOrEqual, assertLessOrEqual } from "@std/assert";
 import { call, outcome, type Reply, tally } from "../support/client.ts";
 import type { ServerProcess } from "../support/process.ts";
+import { LIST } from "../support/shipped.ts";
 import type { TcpProxy } from "../support/tcp_proxy.ts";
 import { FarStore, inOneDay, untilReady } from "../support/temporary_store.ts";
 
@@ -12,7 +13,7 @@ Deno.test("server returns 503 while KV is silent, and exits 1 if stopped meanwhi
   const { key } = await far.file.createAccount();
   await using server = await far.serve();
   await using stopped = await far.serve();
-  const list = (server: ServerProcess) => call(server, key);
+  const list = (server: ServerProcess) => call(server, key, LIST);
   for (const each of [server, stopped]) assertEquals(outcome(await list(each)), "200");
 
   far.proxy.treatment = "swallow";
@@ -37,7 +38,7 @@ Deno.test("server recovers, with exact counts, after its connections to KV die s
 
     await Promise.all(Array.from({ length: CLIENTS }, async () => {
       for (let status = 0; status !== 429 && answers.length < 2 * LIMIT;) {
-        const answer = await call(server, account.key);
+        const answer = await call(server, account.key, LIST);
         ({ status } = answer);
         if (answers.push(answer) === LIMIT / 10) loseStore(far.proxy);
         if (status !== 503) continue;

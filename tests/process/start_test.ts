@@ -3,6 +3,7 @@ import { START_HELP } from "../../src/process/config.ts";
 import { VERSION } from "../../src/app/version.ts";
 import { call } from "../support/client.ts";
 import { runServer, type Variables } from "../support/process.ts";
+import { SHIPPED, TITLE } from "../support/shipped.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 
 Deno.test("server prints its help and its version on request, and rejects other arguments", async () => {
@@ -43,7 +44,7 @@ Deno.test("server exits 1 and prints one line if it cannot run with its variable
     assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
     assertMatch(errorLines.join(), line);
   }
-  assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["animals.kv"]);
+  assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["store.kv"]);
 });
 
 Deno.test("server refuses to start on Deno Deploy if no KV is attached", async () => {
@@ -64,9 +65,9 @@ Deno.test("server prints where it listens, its version and its main settings", a
 
   assertEquals(usual.lines, [
     `Listening on http://localhost:${usual.port}/`,
-    `Animal Store ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${store.kvPath}.`,
+    `${TITLE} ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${store.kvPath}.`,
   ]);
-  const start = `Animal Store ${VERSION}: environment production, sign-up`;
+  const start = `${TITLE} ${VERSION}: environment production, sign-up`;
   assertEquals(other.lines, [
     `Listening on http://localhost:${other.port}/ and on all other addresses of this machine`,
     `${start} closed, data version 1 in the KV :memory:.`,
@@ -85,9 +86,9 @@ Deno.test("server prints the first steps if there is no account and a command ca
   const inProduction = await linesOfOneRun(store, { ENVIRONMENT: "production" }, /^ {2}ENVIRONMENT.+\n/m);
 
   assertEquals(first.lines.slice(2), [
-    "There is no account yet. Create one in another terminal and list the animals:",
+    `There is no account yet. Create one in another terminal and list the ${SHIPPED.nouns.many}:`,
     `  export KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
-    `  curl -w '\\n' -H "Authorization: Bearer $KEY" http://localhost:${first.port}/v1/pets`,
+    `  curl -w '\\n' -H "Authorization: Bearer $KEY" http://localhost:${first.port}${SHIPPED.path}`,
   ]);
   assertEquals(
     quoted.lines[3],
@@ -115,7 +116,7 @@ Deno.test("server warns if there are accounts, but none of its environment", asy
 async function linesOfOneRun(
   store: TemporaryStore,
   variables: Variables = {},
-  expected = /^Animal Store .+\n/m,
+  expected = /^.+: environment .+\n/m,
 ): Promise<{ port: number; lines: readonly string[] }> {
   await using server = await store.serve(variables);
   await server.wrote("stderr", expected);

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { addAnimal, call, listAnimals, outcome, readAnimal } from "../support/client.ts";
+import { call, outcome } from "../support/client.ts";
 import type { ServerProcess } from "../support/process.ts";
+import { addItem, idIn, LIST, listIds, PATH, SHIPPED } from "../support/shipped.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
@@ -14,13 +15,13 @@ Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LO
 
   const requests = [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN], [key, METRICS_TOKEN]];
   for (const [sent, trace = ""] of requests) {
-    await call(server, sent, "GET /v1/pets/77", { headers: { "x-request-id": trace } });
+    await call(server, sent, `${LIST}/77`, { headers: { "x-request-id": trace } });
   }
   const { code, stdout, errorLines } = await server.stop();
 
   assertEquals(code, 0);
   const records: Record<string, unknown>[] = stdout.trim().split("\n").map((line) => JSON.parse(line));
-  const common = { address: "127.0.0.1", method: "GET", route: "/v1/pets/:petId" };
+  const common = { address: "127.0.0.1", method: "GET", route: `${PATH}/:${SHIPPED.id}` };
   assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
     { id: "trace-1", ...common, status: 404, accountId: id },
     { id: "[secret]", ...common, status: 401, accountId: "" },
@@ -37,7 +38,7 @@ Deno.test("server reads client addresses only from the header that CLIENT_ADDRES
   await using served = await ServedStore.start();
   await using proxied = await served.store.serve({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
   const remaining = async (server: ServerProcess, forwarded: string) => {
-    const { headers } = await call(server, undefined, "GET /v1/pets", {
+    const { headers } = await call(server, undefined, LIST, {
       headers: { "x-forwarded-for": forwarded },
     });
     return headers.get("x-ratelimit-remaining");
@@ -52,20 +53,20 @@ Deno.test("server reads client addresses only from the header that CLIENT_ADDRES
 
 Deno.test("server rejects staging keys if ENVIRONMENT is production", async () => {
   await using served = await ServedStore.start({ variables: { ENVIRONMENT: "production" } });
-  assertEquals(outcome(await call(served.server, served.key)), "401 invalid_api_key");
+  assertEquals(outcome(await call(served.server, served.key, LIST)), "401 invalid_api_key");
 });
 
 Deno.test("server applies PUBLIC_URL and MAX_STALENESS_MS", async () => {
-  const variables = { PUBLIC_URL: "https://pets.example/store/", MAX_STALENESS_MS: "60000" };
+  const variables = { PUBLIC_URL: "https://store.example/base/", MAX_STALENESS_MS: "60000" };
   await using served = await ServedStore.start({ variables });
   const { server: lazy, key } = served;
   await using server = await served.store.serve();
-  assertEquals(await listAnimals(lazy, key), []);
+  assertEquals(await listIds(lazy, key), []);
 
-  await addAnimal(server, key, "Rex");
+  await addItem(server, key);
 
-  assertEquals((await listAnimals(server, key)).length, 1);
-  assertEquals(await listAnimals(lazy, key), []);
-  const { headers, json } = await addAnimal(lazy, key, "Tom");
-  assertEquals(headers.get("location"), `https://pets.example/store/v1/pets/${readAnimal(json).id}`);
+  assertEquals((await listIds(server, key)).length, 1);
+  assertEquals(await listIds(lazy, key), []);
+  const { headers, json } = await addItem(lazy, key);
+  assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
 });

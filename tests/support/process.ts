@@ -195,7 +195,7 @@ export class ServerProcess extends DenoProcess {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  /** Sends a request, such as `fetch("GET /v1/account", { key })`. */
   fetch(target: string, options?: HarnessRequest): Promise<Response> {
     return fetch(requestTo(this.origin, target, options));
   }
@@ -231,7 +231,7 @@ export class ConnectServer extends DenoProcess {
   ): Promise<ConnectServer> {
     Deno.env.set("DENO_KV_ACCESS_TOKEN", KV_TOKEN);
     const folder = file === undefined ? await Deno.makeTempDir() : undefined;
-    const path = file ?? `${folder}/animals.kv`;
+    const path = file ?? `${folder}/store.kv`;
     const denokv = lostOneIn === Infinity ? Deno.env.get("DENOKV") : undefined;
     const server = denokv
       ? await ConnectServer.#startDenokv(path, freePort(), { ...options, program: [denokv] })

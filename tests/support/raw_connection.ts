@@ -11,11 +11,13 @@ export interface RawAnswer {
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
+const AT_ONCE = 16_384;
 const END_OF_HEAD = "\r\n\r\n";
 
 /** A TCP connection on which a test writes HTTP/1.1 by hand. */
 export class RawConnection implements Disposable {
   readonly #connection: Deno.TcpConn;
+  /** What was received and not read yet: a character for each byte. */
   #received = "";
 
   private constructor(connection: Deno.TcpConn) {
@@ -60,7 +62,7 @@ export class RawConnection implements Disposable {
     const length = bodiless ? 0 : Number(headers.get("content-length") ?? 0);
     const body = await (isChunked ? this.#takeChunks() : this.#take(length));
     if (body === undefined) return undefined;
-    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body };
+    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body: decoded(body) };
   }
 
   /** Reads `length` bytes; undefined if the server closes the connection first. */
@@ -98,13 +100,13 @@ export class RawConnection implements Disposable {
     this.#connection.close();
   }
 
-  /** Reads more; false at the end. Responses are ASCII, so characters are bytes. */
+  /** Reads more; false at the end. */
   async #read(): Promise<boolean> {
-    const buffer = new Uint8Array(16_384);
+    const buffer = new Uint8Array(AT_ONCE);
     try {
       const length = await this.#connection.read(buffer);
       if (length === null) return false;
-      this.#received += DECODER.decode(buffer.subarray(0, length));
+      this.#received += String.fromCharCode(...buffer.subarray(0, length));
       return true;
     } catch (error) {
       if (isDisconnection(error)) return false;
@@ -114,7 +116,7 @@ export class RawConnection implements Disposable {
 }
 
 /**
- * The text of a request, such as `rawRequest("GET /v1/pets", { authorization })`.
+ * The text of a request, such as `rawRequest("GET /v1/account", { authorization })`.
  * A body has a Content-Length unless the headers say otherwise.
  */
 export function rawRequest(
@@ -140,6 +142,10 @@ export async function exchange({ port }: { readonly port: number }, request: str
 /** Headers of a request with a JSON body. */
 export function jsonHeaders(key: string): { authorization: string; "content-type": string } {
   return { authorization: `Bearer ${key}`, "content-type": "application/json" };
+}
+
+function decoded(bytes: string): string {
+  return DECODER.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
 }
 
 function isDisconnection(error: unknown): boolean {

@@ -36,12 +36,12 @@ export class TemporaryStore implements AsyncDisposable {
 
   private constructor(folder: string) {
     this.folder = folder;
-    this.kvPath = `${folder}/animals.kv`;
+    this.kvPath = `${folder}/store.kv`;
   }
 
   /** Creates the folder, in which a server creates the KV file. */
   static async empty(): Promise<TemporaryStore> {
-    return new TemporaryStore(await Deno.makeTempDir({ prefix: "animal_store_" }));
+    return new TemporaryStore(await Deno.makeTempDir({ prefix: "store_" }));
   }
 
   /** Uses a KV file in a folder that is not removed here. */

@@ -1,0 +1,59 @@
+// The first collection of the shipped catalogue, whichever that is. Tests of the service as a process use it.
+import { slugOf } from "../../src/app/service.ts";
+import { CATALOGUE } from "../../src/catalogue.ts";
+import type { Resource } from "../../src/resource/mod.ts";
+import { withDefaults } from "../../src/resource/resource.ts";
+import { stringifyJson } from "../../src/web/json.ts";
+import { call, type Callable, nextTarget, outcome, type Reply } from "./client.ts";
+
+/** The collection. */
+export const SHIPPED: Resource = CATALOGUE.resources[0];
+/** What the service is called. */
+export const TITLE: string = CATALOGUE.title;
+/** How the names of its metrics begin. */
+export const METRIC: string = slugOf(TITLE, "_");
+/** The path of the collection. */
+export const PATH: string = SHIPPED.path;
+/** A request that lists its items, and counts toward the limits. */
+export const LIST: string = `GET ${PATH}`;
+/** The JSON of an item to add, in ASCII. */
+export const ITEM: string = ascii(stringifyJson(SHIPPED.examples.item));
+
+/** The JSON of the item that was added with this id. */
+export function itemWith(id: number): string {
+  return stringifyJson({ id, ...withDefaults(SHIPPED.fields, SHIPPED.examples.item) });
+}
+
+/** Adds an item. */
+export function addItem(
+  service: Callable,
+  key: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Reply> {
+  const init = { headers: { "content-type": "application/json", ...headers }, body: ITEM };
+  return call(service, key, `POST ${PATH}`, init);
+}
+
+/** The ids of all items, from every page. */
+export async function listIds(service: Callable, key: string): Promise<number[]> {
+  const ids: number[] = [];
+  for (let target: string | undefined = `${LIST}?limit=100`; target !== undefined;) {
+    const reply: Reply = await call(service, key, target);
+    if (!Array.isArray(reply.json)) throw new TypeError(`Not a list: ${outcome(reply)}`);
+    ids.push(...reply.json.map(idIn));
+    target = nextTarget(reply);
+  }
+  return ids;
+}
+
+/** The id of the item in a body. */
+export function idIn(json: unknown): number {
+  if (typeof json === "object" && json !== null && "id" in json && typeof json.id === "number") {
+    return json.id;
+  }
+  throw new TypeError("Not an item");
+}
+
+function ascii(json: string): string {
+  return json.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
