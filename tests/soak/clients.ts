@@ -1,5 +1,6 @@
-import { call, outcome, readAnimal, type Reply } from "../support/client.ts";
+import { call, outcome, type Reply } from "../support/client.ts";
 import type { ServerProcess } from "../support/process.ts";
+import { idIn, LIST, PATH, SHIPPED } from "../support/shipped.ts";
 import type { Credential } from "../support/temporary_store.ts";
 import { ABSENT, type Ledger } from "./ledger.ts";
 
@@ -19,11 +20,11 @@ export class LimitedAccount {
     this.credential = credential;
   }
 
-  /** Lists animals; undefined while the account waits for a new window. */
+  /** Lists items; undefined while the account waits for a new window. */
   async list(server: ServerProcess): Promise<Reply | undefined> {
     if (Date.now() < this.#pausesUntil) return undefined;
     this.unanswered++;
-    const answer = await call(server, this.credential.key, "GET /v1/pets?limit=5");
+    const answer = await call(server, this.credential.key, `${LIST}?limit=5`);
     if (answer.status !== UNKNOWN) this.unanswered--;
     const reset = Number(answer.headers.get("x-ratelimit-reset"));
     if (answer.status === 200) this.admitted.set(reset, (this.admitted.get(reset) ?? 0) + 1);
@@ -40,10 +41,17 @@ export class LimitedAccount {
 
 /** State that clients share. */
 export interface Shop {
+  /** The field of items that has a name, which no other item has, and the number of its last change. */
+  readonly textField: string;
   readonly ledger: Ledger;
   /** The account that writes. */
   readonly key: string;
   readonly limited: readonly LimitedAccount[];
+}
+
+interface Known {
+  readonly name: string;
+  readonly id: number;
 }
 
 interface Creation {
@@ -52,13 +60,13 @@ interface Creation {
 }
 
 /**
- * Sends a mix of requests, one after the other. If the outcome of a change is unknown, it no longer uses that animal.
+ * Sends a mix of requests, one after the other. If the outcome of a change is unknown, it no longer uses that item.
  * A create with an Idempotency-Key is repeated until its outcome is known.
  */
 export class Client {
   readonly #name: string;
   readonly #shop: Shop;
-  readonly #own: { readonly name: string; readonly id: number }[] = [];
+  readonly #own: Known[] = [];
   #count = 0;
   #repeat: Creation | undefined;
 
@@ -75,44 +83,49 @@ export class Client {
     if (chance < 0.2) return await this.#create(server, { name, headers: { "idempotency-key": name } });
     if (chance < 0.35) return await this.#create(server, { name, headers: {} });
     if (chance < 0.45) return await this.#message(server, name);
-    const animal = chance < 0.8 ? this.#own.pop() : undefined;
-    if (animal) return await (chance < 0.6 ? this.#change(server, animal) : this.#remove(server, animal));
+    const item = chance < 0.8 ? this.#own.pop() : undefined;
+    if (item) return await (chance < 0.6 ? this.#change(server, item) : this.#remove(server, item));
     const { limited } = this.#shop;
     const answer = await limited[Math.floor(Math.random() * limited.length)]?.list(server);
-    return answer ?? await call(server, this.#shop.key, "GET /v1/pets?limit=5");
+    return answer ?? await call(server, this.#shop.key, `${LIST}?limit=5`);
   }
 
   async #create(server: ServerProcess, creation: Creation): Promise<Reply> {
-    const { ledger, key } = this.#shop;
+    const { ledger, key, textField } = this.#shop;
     const { name, headers } = creation;
     const isKeyed = "idempotency-key" in headers;
     this.#repeat = isKeyed ? creation : undefined;
     ledger.send(name, 0);
-    const answer = await call(server, key, "POST /v1/pets", { headers, json: { name, categoryId: 0 } });
+    const answer = await call(server, key, `POST ${PATH}`, {
+      headers,
+      json: { ...SHIPPED.examples.item, [textField]: `${name} 0` },
+    });
     if (expectStatus(answer, 201) === UNKNOWN) return answer;
     this.#repeat = undefined;
-    const { id } = readAnimal(answer.json);
+    const id = idIn(answer.json);
     ledger.acknowledge(name, 0);
     ledger.noteId(name, id);
     this.#own.unshift({ name, id });
     return answer;
   }
 
-  async #change(server: ServerProcess, animal: { name: string; id: number }): Promise<Reply> {
-    const { ledger, key } = this.#shop;
-    const categoryId = ++this.#count;
-    ledger.send(animal.name, categoryId);
-    const answer = await call(server, key, `PATCH /v1/pets/${animal.id}`, { json: { categoryId } });
+  async #change(server: ServerProcess, item: Known): Promise<Reply> {
+    const { ledger, key, textField } = this.#shop;
+    const value = ++this.#count;
+    ledger.send(item.name, value);
+    const answer = await call(server, key, `PATCH ${PATH}/${item.id}`, {
+      json: { ...SHIPPED.examples.change, [textField]: `${item.name} ${value}` },
+    });
     if (expectStatus(answer, 200) === UNKNOWN) return answer;
-    ledger.acknowledge(animal.name, categoryId);
-    this.#own.unshift(animal);
+    ledger.acknowledge(item.name, value);
+    this.#own.unshift(item);
     return answer;
   }
 
-  async #remove(server: ServerProcess, { name, id }: { name: string; id: number }): Promise<Reply> {
+  async #remove(server: ServerProcess, { name, id }: Known): Promise<Reply> {
     const { ledger, key } = this.#shop;
     ledger.send(name, ABSENT);
-    const answer = await call(server, key, `DELETE /v1/pets/${id}`);
+    const answer = await call(server, key, `DELETE ${PATH}/${id}`);
     if (expectStatus(answer, 204) !== UNKNOWN) ledger.acknowledge(name, ABSENT);
     return answer;
   }

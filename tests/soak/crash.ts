@@ -2,6 +2,7 @@ import { dayEnd, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { decodeJson, decodeText } from "../../src/engine/row.ts";
 import { upTo } from "../support/client.ts";
 import { ConnectServer, type ServerProcess } from "../support/process.ts";
+import { idIn, SHIPPED, textField } from "../support/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
@@ -32,7 +33,8 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
   const ofMinute = new LimitedAccount(await store.createAccount({ perMinute: PER_MINUTE }));
   const perDay = 10 * kills;
   const ofDay = new LimitedAccount(await store.createAccount({ perDay }));
-  const shop = { ledger, key, limited: [ofMinute, ofDay] };
+  const field = textField();
+  const shop = { textField: field, ledger, key, limited: [ofMinute, ofDay] };
   const clients = Array.from({ length: CLIENTS }, (_, index) => new Client(`${index}`, shop));
   const taken: Stored[] = [];
   const faults: string[] = [];
@@ -42,7 +44,7 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
   for (let kill = 1; kill <= kills; kill++) {
     lostReplies += await killUnderLoad(store, clients, kill % 2 === 0);
     using kv = await Deno.openKv(store.kvPath);
-    ledger.check([...taken, ...await readStored(kv)]);
+    ledger.check([...taken, ...await readStored(kv, field)]);
     await usage.look();
     if (kill % KILLS_PER_CHECK !== 0 && kill !== kills) continue;
     faults.push(...await findFaults(kv));
@@ -142,16 +144,17 @@ function pick([one, other]: readonly [ServerProcess, ServerProcess]): ServerProc
   return Math.random() < 0.5 ? one : other;
 }
 
-/** Reads every animal and message of a KV. */
-async function readStored(kv: Deno.Kv): Promise<Stored[]> {
-  const animals = await Array.fromAsync(kv.list({ prefix: ["pets"] }), (entry): Stored => {
-    const { id, name, categoryId } = JSON.parse(decodeText(entry).split("\n")[0] ?? "");
-    return { id, name, value: categoryId };
+/** Reads every item and message of a KV. */
+async function readStored(kv: Deno.Kv, textField: string): Promise<Stored[]> {
+  const items = await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items }), (entry): Stored => {
+    const item = JSON.parse(decodeText(entry).split("\n")[0] ?? "");
+    const [name = "", value] = item[textField].split(" ");
+    return { id: idIn(item), name, value: Number(value) };
   });
   const messages = await Array.fromAsync(kv.list({ prefix: ["messages"] }), (entry): Stored => {
     return { name: decodeJson<{ message: string }>(entry).message, value: 0 };
   });
-  return [...animals, ...messages];
+  return [...items, ...messages];
 }
 
 /** Number of requests that an account can send in a day while replies of the KV Connect server are lost. */

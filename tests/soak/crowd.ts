@@ -1,5 +1,6 @@
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { LIST, PATH } from "../support/shipped.ts";
 
 const BODY_BYTES = 65_536;
 const AT_ONCE = 100;
@@ -28,9 +29,9 @@ export class Crowd implements Disposable {
 
   /** Opens `count` connections to a port. The key is for requests with a body. */
   async open(count: number, port: number, key: string): Promise<void> {
-    const half = "GET /v1/pets HTTP/1.1\r\nhost: localhost\r\nx-half: ";
+    const half = `${LIST} HTTP/1.1\r\nhost: localhost\r\nx-half: `;
     const headers = { ...jsonHeaders(key), "content-length": `${BODY_BYTES}` };
-    const starts = ["", half, half, rawRequest("POST /v1/pets", headers, " ".repeat(BODY_BYTES - 1))];
+    const starts = ["", half, half, rawRequest(`POST ${PATH}`, headers, " ".repeat(BODY_BYTES - 1))];
     let turn = 0;
     const openSome = async () => {
       for (let kind = turn++ % KINDS; turn <= count; kind = turn++ % KINDS) {
@@ -72,7 +73,7 @@ export async function flood(port: number, addresses: number): Promise<number> {
 
 function unknown(index: number): string {
   const address = `10.${index >> 16 & 255}.${index >> 8 & 255}.${index & 255}`;
-  return rawRequest("GET /v1/pets", {
+  return rawRequest(LIST, {
     authorization: `Bearer ${createApiKey("staging")}`,
     "x-real-ip": address,
   });

@@ -1,5 +1,6 @@
-import { addAnimal, call, outcome } from "../support/client.ts";
+import { call, outcome } from "../support/client.ts";
 import { type Outcome, runServer, type ServerProcess } from "../support/process.ts";
+import { addItem, TITLE } from "../support/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
 import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";
@@ -22,10 +23,10 @@ export async function stressDisk({ store, fileSize, ...disk }: SmallDisk, note: 
   const accepted = await writeUntilFull(server, key);
   note(`disk: full after ${accepted} messages`);
   // Smaller rows may still fit.
-  while ((await addAnimal(server, key, "last")).status === 201);
+  while ((await addItem(server, key)).status === 201);
   const answers = new Set<string>();
   for (let count = 0; count < WHILE_FULL; count++) {
-    answers.add(outcome(await addAnimal(server, key, "full")));
+    answers.add(outcome(await addItem(server, key)));
   }
   const [ready, health] = [
     await call(server, undefined, "GET /ready"),
@@ -59,11 +60,11 @@ async function writeUntilFull(server: ServerProcess, key: string): Promise<numbe
   throw new Error("The disk did not fill up");
 }
 
-/** Waits until an animal can be added. Resolves to the time that took, in ms. */
+/** Waits until an item can be added. Resolves to the time that took, in ms. */
 async function untilAdded(server: ServerProcess, key: string): Promise<number> {
   const started = performance.now();
   while (performance.now() - started < RECOVERY) {
-    if ((await addAnimal(server, key, "after")).status === 201) break;
+    if ((await addItem(server, key)).status === 201) break;
     await pause(50);
   }
   return performance.now() - started;
@@ -84,5 +85,6 @@ function nameOf({ code, errorLines }: Outcome): string {
 
 /** Whether a line belongs neither to the log nor to a normal start. */
 function isStrange(line: string): boolean {
-  return !/^Listening on |^Animal Store |^\{"time":.*\}$/.test(line);
+  const isUsual = ["Listening on", TITLE].some((start) => line.startsWith(`${start} `));
+  return !isUsual && !/^\{"time":.*\}$/.test(line);
 }

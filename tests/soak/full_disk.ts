@@ -17,7 +17,7 @@ const SIZE = 4;
 
 /** Mounts a disk in memory or, if that is impossible, limits the size of files. */
 export async function openSmallDisk(): Promise<SmallDisk> {
-  const folder = await Deno.makeTempDir({ prefix: "animal_store_disk_" });
+  const folder = await Deno.makeTempDir({ prefix: "small_disk_" });
   const isMounted = await run("mount", "-t", "tmpfs", "-o", `size=${SIZE}m`, "tmpfs", folder);
   return isMounted ? mounted(folder) : limited(folder);
 }

@@ -5,6 +5,8 @@ import { pause } from "./part.ts";
 /** What to send, how often, and for how long. */
 export interface Order {
   readonly origin: string;
+  /** Path of the list that they read. */
+  readonly path: string;
   readonly key: string;
   readonly clients: number;
   readonly everyMs: number;
@@ -28,7 +30,7 @@ if (import.meta.main) {
   Deno.stdout.writeSync(new TextEncoder().encode(JSON.stringify(report)));
 }
 
-async function behave({ origin, key, clients, everyMs, forMs }: Order): Promise<Report> {
+async function behave({ origin, path, key, clients, everyMs, forMs }: Order): Promise<Report> {
   const end = performance.now() + forMs;
   const waits: number[] = [];
   const counts = { bad: 0, health: 0, unhealthy: 0 };
@@ -37,7 +39,7 @@ async function behave({ origin, key, clients, everyMs, forMs }: Order): Promise<
   async function list(): Promise<void> {
     while (performance.now() < end) {
       const started = performance.now();
-      if (await statusOf(`${origin}/v1/pets`, { headers }) !== 200) counts.bad++;
+      if (await statusOf(`${origin}${path}`, { headers }) !== 200) counts.bad++;
       waits.push(performance.now() - started);
       await pause(everyMs * (0.5 + Math.random()));
     }

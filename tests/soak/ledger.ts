@@ -8,7 +8,7 @@ export const ABSENT: Outcome = -1;
 export interface Stored {
   readonly name: string;
   readonly value: number;
-  /** Only animals have one. */
+  /** Only items of the collection have one. */
   readonly id?: number;
 }
 
@@ -37,7 +37,7 @@ export class Ledger {
     this.#possible.set(name, new Set([outcome]));
   }
 
-  /** Records the ID of an animal. No other animal may ever have it. */
+  /** Records the ID of an item. No other item may ever have it. */
   noteId(name: string, id: number): void {
     if ((this.#names.get(id) ?? name) !== name) this.wrongIds++;
     this.#names.set(id, name);

@@ -1,4 +1,5 @@
 import { DenoProcess, residentMemory, type ServerProcess } from "../support/process.ts";
+import { PATH } from "../support/shipped.ts";
 import { TemporaryStore } from "../support/temporary_store.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";
@@ -62,7 +63,7 @@ export async function overload(
 
 /** Runs good clients in their own process for `forMs`. Resolves to their measurements. */
 async function behave({ origin }: ServerProcess, key: string, forMs: number): Promise<Report> {
-  const order: Order = { origin, key, clients: GOOD_CLIENTS, everyMs: EVERY_MS, forMs };
+  const order: Order = { origin, path: PATH, key, clients: GOOD_CLIENTS, everyMs: EVERY_MS, forMs };
   const args = ["--quiet", "--allow-net", "tests/soak/good_clients.ts", JSON.stringify(order)];
   await using program = new DenoProcess(args, {});
   const { stdout } = await program.ended();

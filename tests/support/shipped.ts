@@ -4,6 +4,7 @@ import { CATALOGUE } from "../../src/catalogue.ts";
 import type { Resource } from "../../src/resource/mod.ts";
 import { withDefaults } from "../../src/resource/resource.ts";
 import { stringifyJson } from "../../src/web/json.ts";
+import { isValid } from "../../src/web/schema.ts";
 import { call, type Callable, nextTarget, outcome, type Reply } from "./client.ts";
 
 /** The collection. */
@@ -52,6 +53,17 @@ export function idIn(json: unknown): number {
     return json.id;
   }
   throw new TypeError("Not an item");
+}
+
+/**
+ * A field that can have any short text, by which a test can tell items apart.
+ *
+ * @throws {TypeError} if items have none.
+ */
+export function textField(): string {
+  const [found] = Object.entries(SHIPPED.fields).find(([, schema]) => isValid(schema, "1.23 456")) ?? [];
+  if (found === undefined) throw new TypeError(`No field of ${SHIPPED.nouns.many} can have any text`);
+  return found;
 }
 
 function ascii(json: string): string {
