@@ -1,14 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
+import { HAMMER, type Thing } from "../support/things.ts";
 import type { Span } from "./customer.ts";
 
-/** An animal as JSON.parse reads it. */
-export interface Animal {
-  readonly id: number;
-  readonly name: string;
-  readonly status: string;
-}
+/** What differs between things. */
+export type Known = Pick<Thing, "id" | "name" | "state" | "isSpare">;
 
-/** The state of an animal after a write: its JSON, or null if it was removed. */
+/** The state of a thing after a write: its JSON, or null if it was removed. */
 type Content = string | null;
 
 /** A write that was applied, or may have been. */
@@ -34,9 +31,9 @@ class Write {
   }
 }
 
-/** The JSON of an animal. */
-export function textOf({ id, name, status }: Animal): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":1,"status":"${status}"}`;
+/** The JSON of a thing. */
+export function textOf({ id, name, state, isSpare }: Known): string {
+  return JSON.stringify({ id, name, weight: HAMMER.weight, state, isSpare });
 }
 
 /**
@@ -61,34 +58,34 @@ export class Expectations {
   /** Names and texts with a reply that was not a replay. */
   readonly #firsts: Set<string> = new Set();
 
-  /** Records that a client is about to give an animal this name. */
+  /** Records that a client is about to give a thing this name. */
   give(name: string, from: number): void {
     this.#given.set(name, Math.min(from, this.#given.get(name) ?? Infinity));
   }
 
-  /** IDs of the known animals, latest first. */
+  /** IDs of the known things, latest first. */
   get ids(): number[] {
     return [...this.#writes.keys()].reverse();
   }
 
-  /** The latest known entity tag of an animal. */
+  /** The latest known entity tag of a thing. */
   etagOf(id: number): string | undefined {
     return this.#etags.get(id);
   }
 
-  /** Records a response that confirms a new animal. */
-  created(animal: Animal, etag: string | null, span: Span): void {
-    this.#see(animal, etag);
-    const writes = this.#writesOf(animal.id);
-    const known = writes.find(({ content }) => content === textOf(animal));
-    const write = known ?? new Write(textOf(animal), span.from);
+  /** Records a response that confirms a new thing. */
+  created(thing: Known, etag: string | null, span: Span): void {
+    this.#see(thing, etag);
+    const writes = this.#writesOf(thing.id);
+    const known = writes.find(({ content }) => content === textOf(thing));
+    const write = known ?? new Write(textOf(thing), span.from);
     if (known === undefined) writes.unshift(write);
     // If this is a replay, the write was applied even earlier.
     write.confirm(span.to);
   }
 
   /**
-   * Records that a client is about to change or remove an animal. Call the returned function when the request ends,
+   * Records that a client is about to change or remove a thing. Call the returned function when the request ends,
    * with whether the write was applied (undefined if that is unknown) and the time.
    */
   beginChange(id: number, content: Content, from: number): (isDone: boolean | undefined, to: number) => void {
@@ -99,41 +96,41 @@ export class Expectations {
       write.to = to;
       if (isDone) write.confirm(to);
       if (isDone !== false) return;
-      assert(!write.wasSeen || content === null, `Animal ${id} was seen as ${content}, which was refused`);
+      assert(!write.wasSeen || content === null, `Thing ${id} was seen as ${content}, which was refused`);
       writes.splice(writes.indexOf(write), 1);
     };
   }
 
   /** Records that a request with If-Match replaced this state. Throws if another one has replaced it. */
   replaced(id: number, etag: string): void {
-    assert(!this.#replaced.has(`${id} ${etag}`), `Two requests have replaced ${etag} of animal ${id}`);
+    assert(!this.#replaced.has(`${id} ${etag}`), `Two requests have replaced ${etag} of thing ${id}`);
     this.#replaced.add(`${id} ${etag}`);
   }
 
-  /** Checks that an animal may have been in this state at some time of the span. It is null if it was not found. */
-  saw(id: number, animal: Animal | null, etag: string | null, span: Span): void {
-    if (animal) {
-      assertEquals(animal.id, id);
-      this.#see(animal, etag);
+  /** Checks that a thing may have been in this state at some time of the span. It is null if it was not found. */
+  saw(id: number, thing: Known | null, etag: string | null, span: Span): void {
+    if (thing) {
+      assertEquals(thing.id, id);
+      this.#see(thing, etag);
     }
     const writes = this.#writes.get(id);
-    if (writes === undefined && animal === null) return;
-    if (writes === undefined) return this.#adopt(id, animal, span);
-    const content = animal && textOf(animal);
+    if (writes === undefined && thing === null) return;
+    if (writes === undefined) return this.#adopt(id, thing, span);
+    const content = thing && textOf(thing);
     // It may not have existed yet.
     if (content === null && (writes[0]?.to ?? Infinity) >= span.from) return;
     const possible = this.#possible(id, span);
     const seen = possible.filter((write) => write.content === content);
     for (const write of seen) write.wasSeen = true;
     const others = possible.map(({ content }) => content).join(" or ");
-    assert(seen.length > 0, `Animal ${id} was seen as ${content}, but can only have been ${others}`);
+    assert(seen.length > 0, `Thing ${id} was seen as ${content}, but can only have been ${others}`);
   }
 
   /** Checks a page of the catalogue that begins after an id: what it lists, and what it does not list. */
-  sawPage(animals: readonly Animal[], after: number, hasNext: boolean, span: Span): void {
-    const ids = animals.map(({ id }) => id);
+  sawPage(things: readonly Known[], after: number, hasNext: boolean, span: Span): void {
+    const ids = things.map(({ id }) => id);
     assertEquals(ids, [...new Set(ids)].toSorted((a, b) => a - b));
-    for (const animal of animals) this.saw(animal.id, animal, null, span);
+    for (const thing of things) this.saw(thing.id, thing, null, span);
     const end = hasNext ? ids.at(-1) ?? 0 : Infinity;
     for (const id of this.#writes.keys()) {
       if (id > after && id < end && !ids.includes(id)) this.saw(id, null, null, span);
@@ -180,16 +177,16 @@ export class Expectations {
     if (!isReplay) this.#firsts.add(name);
   }
 
-  /** Records an animal that is seen although no response has confirmed it. */
-  #adopt(id: number, animal: Animal | null, { to }: Span): void {
-    const from = this.#given.get(animal?.name ?? "") ?? Infinity;
-    assert(animal && from <= to, `Nobody created animal ${id}, ${animal?.name}`);
-    const write = new Write(textOf(animal), from);
+  /** Records a thing that is seen although no response has confirmed it. */
+  #adopt(id: number, thing: Known | null, { to }: Span): void {
+    const from = this.#given.get(thing?.name ?? "") ?? Infinity;
+    assert(thing && from <= to, `Nobody created thing ${id}, ${thing?.name}`);
+    const write = new Write(textOf(thing), from);
     write.confirm(to);
     this.#writesOf(id).push(write);
   }
 
-  /** Writes whose content an animal may have had at some time of the span. */
+  /** Writes whose content a thing may have had at some time of the span. */
   #possible(id: number, { from, to }: Span): Write[] {
     const writes = this.#writes.get(id) ?? [];
     const isGone = writes.some((write) => write.content === null && write.isConfirmed && write.to < from);
@@ -200,7 +197,7 @@ export class Expectations {
     );
   }
 
-  #see({ id, name }: Animal, etag: string | null): void {
+  #see({ id, name }: Known, etag: string | null): void {
     const known = this.#ids.get(name);
     assert(known === undefined || known === id, `${name} was created twice: ${known} and ${id}`);
     this.#ids.set(name, id);

@@ -33,7 +33,7 @@ export interface RequestStep {
   readonly account: number;
   readonly count: number;
   readonly operation: Operation;
-  /** Selects the animal, the Idempotency-Key, or the grace period. */
+  /** Selects the thing, the Idempotency-Key, or the grace period. */
   readonly pick: number;
   /** Which key the client uses: 0 is the current one, 1 the one before. */
   readonly keysAgo: number;
@@ -129,7 +129,7 @@ const overtaken = fc.record({ process, account, limits: fc.constantFrom(...LIMIT
     { ...plain, process, account, count: 2, operation: "nowhere" },
   ],
 );
-/** A process has an account and an animal in memory when the account is changed through another process. */
+/** A process has an account and a thing in memory when the account is changed through another process. */
 const outdated = fc.record({
   process,
   account,
@@ -147,7 +147,7 @@ const outdated = fc.record({
   { ...plain, process, account, count: 3, operation },
   { ...plain, process, account, count: 1, operation, keysAgo: 1 },
 ]);
-/** All processes change the same animal. */
+/** All processes change the same thing. */
 const contended = fc.record({ account, bodyAfter: fc.nat(20) }).map(({ account, bodyAfter }): Step[] => [
   { ...plain, process: 0, account, count: 1, operation: "create" },
   { kind: "advance", ms: 400 },

@@ -6,17 +6,20 @@ import type { Log } from "../../src/web/log.ts";
 import { pause } from "../../src/base/time.ts";
 import { decodeJson } from "../../src/engine/row.ts";
 import { sweepAll } from "../../src/app/sweeper.ts";
-import { operate, operated, type Outcome } from "../support/desk.ts";
+import { nextTarget, requestTo } from "../support/client.ts";
+import { operate, operated, OPERATOR_TOKEN, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";
+import { HAMMER, type Thing } from "../support/things.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
 import { type Charge, chargeOf, Customer, type Exchange, type Key, type Span } from "./customer.ts";
-import { type Animal, Expectations, textOf } from "./expectations.ts";
+import { Expectations, type Known, textOf } from "./expectations.ts";
 import { type Deployment, Process, START } from "./process.ts";
 import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 
 const MINUTE = 60_000;
-const STATUSES = ["available", "pending", "sold"];
+const OPERATOR = { remoteAddr: { transport: "tcp", hostname: "operator", port: 1 } } as const;
+const STATES = ["new", "used", "lost"] as const;
 /** Errors that may be logged: failures of KV. */
 const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
 const DECODER = new TextDecoder();
@@ -26,11 +29,10 @@ const LONG_AFTER = 100 * 24 * 60 * MINUTE;
 const KEPT = [
   "accounts",
   "api_keys",
-  "catalogue",
   "commits",
   "ids",
-  "pets",
-  "pets_by_status",
+  "items",
+  "items_by",
   "schema",
   "usage",
   "versions",
@@ -373,9 +375,9 @@ export class World implements Disposable {
       case "get":
         return this.#get(pick);
       case "create":
-        return this.#create(`animal ${++this.#serial}`, {}, pick);
+        return this.#create(`thing ${++this.#serial}`, {}, pick);
       case "create once":
-        return this.#create(`animal ${customer.id} ${pick}`, { "idempotency-key": `${pick}` }, pick);
+        return this.#create(`thing ${customer.id} ${pick}`, { "idempotency-key": `${pick}` }, pick);
       case "patch":
         return this.#patch(pick, false);
       case "patch if match":
@@ -396,11 +398,11 @@ export class World implements Disposable {
   #page(pick: number): Call {
     const after = pick === 0 ? 0 : this.#expectations.ids[3 * pick] ?? 0;
     return {
-      target: `GET /v1/pets?limit=100${after > 0 ? `&cursor=${btoa(`${after}`).replaceAll("=", "")}` : ""}`,
+      target: `GET /v1/things?limit=100${after > 0 ? `&cursor=${btoa(`${after}`).replaceAll("=", "")}` : ""}`,
       answered: async (response, { outcome }, exchange) => {
         if (outcome !== "200") return;
-        const animals: Animal[] = await response.json();
-        this.#expectations.sawPage(animals, after, response.headers.has("link"), this.#since(exchange));
+        const things: Known[] = await response.json();
+        this.#expectations.sawPage(things, after, response.headers.has("link"), this.#since(exchange));
       },
     };
   }
@@ -408,29 +410,29 @@ export class World implements Disposable {
   #get(pick: number): Call {
     const id = this.#expectations.ids[pick] ?? 1;
     return {
-      target: `GET /v1/pets/${id}`,
+      target: `GET /v1/things/${id}`,
       answered: async (response, charge, exchange) => {
-        if (charge.outcome !== "200" && charge.outcome !== "404 pet_not_found") return;
-        const animal: Animal | null = response.ok ? await response.json() : null;
-        this.#expectations.saw(id, animal, response.headers.get("etag"), this.#since(exchange));
+        if (charge.outcome !== "200" && charge.outcome !== "404 thing_not_found") return;
+        const thing: Known | null = response.ok ? await response.json() : null;
+        this.#expectations.saw(id, thing, response.headers.get("etag"), this.#since(exchange));
       },
     };
   }
 
   #create(name: string, headers: Record<string, string>, pick: number): Call {
-    const status = STATUSES[pick % 3] ?? "";
+    const fields = { name, ...filtersOf(pick) };
     this.#expectations.give(name, this.#time.now);
     return {
-      target: "POST /v1/pets",
+      target: "POST /v1/things",
       headers,
-      json: { name, categoryId: 1, status },
+      json: { ...HAMMER, ...fields },
       ...("idempotency-key" in headers ? {} : { only: name }),
       answered: async (response, { outcome }, span) => {
         if (outcome !== "201") return;
         const text = await response.text();
-        const animal: Animal = JSON.parse(text);
-        assertEquals(textOf(animal), textOf({ id: animal.id, name, status }));
-        this.#expectations.created(animal, isReplay(response) ? null : response.headers.get("etag"), span);
+        const thing: Known = JSON.parse(text);
+        assertEquals(textOf(thing), textOf({ id: thing.id, ...fields }));
+        this.#expectations.created(thing, isReplay(response) ? null : response.headers.get("etag"), span);
         if ("idempotency-key" in headers) this.#expectations.replied(name, text, isReplay(response));
       },
     };
@@ -440,19 +442,20 @@ export class World implements Disposable {
     const id = this.#expectations.ids[pick];
     if (id === undefined) return undefined;
     const etag = isConditional ? this.#expectations.etagOf(id) : undefined;
-    const animal = { id, name: `patched ${++this.#serial}`, status: STATUSES[this.#serial % 3] ?? "" };
-    const ended = this.#expectations.beginChange(id, textOf(animal), this.#time.now);
+    const fields = { name: `patched ${++this.#serial}`, ...filtersOf(this.#serial) };
+    const thing = { id, ...fields };
+    const ended = this.#expectations.beginChange(id, textOf(thing), this.#time.now);
     return {
-      target: `PATCH /v1/pets/${id}`,
+      target: `PATCH /v1/things/${id}`,
       headers: etag === undefined ? {} : { "if-match": etag },
-      json: { name: animal.name, status: animal.status },
-      only: animal.name,
+      json: fields,
+      only: fields.name,
       answered: (response, { outcome }, exchange) => {
         ended(outcome === "200", exchange.to);
-        if (outcome === "404 pet_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
+        if (outcome === "404 thing_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
         if (outcome !== "200") return;
         if (etag !== undefined) this.#expectations.replaced(id, etag);
-        this.#expectations.saw(id, animal, response.headers.get("etag"), exchange);
+        this.#expectations.saw(id, thing, response.headers.get("etag"), exchange);
       },
       lost: ({ to }) => ended(undefined, to),
     };
@@ -463,10 +466,10 @@ export class World implements Disposable {
     if (id === undefined) return undefined;
     const ended = this.#expectations.beginChange(id, null, this.#time.now);
     return {
-      target: `DELETE /v1/pets/${id}`,
+      target: `DELETE /v1/things/${id}`,
       answered: (_response, { outcome }, exchange) => {
         ended(outcome === "204", exchange.to);
-        if (outcome === "404 pet_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
+        if (outcome === "404 thing_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
       },
       lost: ({ to }) => ended(undefined, to),
     };
@@ -575,16 +578,27 @@ export class World implements Disposable {
     );
   }
 
-  /** Checks the stored animals and messages, and what an operator sees of them. */
+  /** Checks the stored things and messages, and what an operator sees of them. */
   async #assertContent(): Promise<void> {
     const now = { from: this.#time.now, to: this.#time.now };
-    const { out } = await this.#tryTo(["items", "pets", "list", "--json"]);
-    this.#expectations.sawPage(out.map((line): Animal => JSON.parse(line)), 0, false, now);
+    this.#expectations.sawPage(await this.#operate(() => this.#listAsOperator()), 0, false, now);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
-    // Animals outlive the accounts that added them.
-    assertEquals(faults.filter((fault) => !/^pets\/\d+ has no matching accounts\//.test(fault)), []);
+    // Things outlive the accounts that added them.
+    assertEquals(faults.filter((fault) => !/^items\/things\/\d+ has no matching accounts\//.test(fault)), []);
     await this.#takeMessages();
     this.#expectations.assertAllTaken();
+  }
+
+  /** All things, which an operator lists. */
+  async #listAsOperator(): Promise<Known[]> {
+    const things: Known[] = [];
+    for (let target: string | undefined = "GET /operator/v1/things?limit=500"; target !== undefined;) {
+      const request = requestTo("http://localhost", target, { key: OPERATOR_TOKEN });
+      const response = await this.#operator.service.fetch(request, OPERATOR);
+      things.push(...await response.json());
+      target = nextTarget(response);
+    }
+    return things;
   }
 
   #assertRows(customer: Customer): void {
@@ -619,6 +633,11 @@ export class World implements Disposable {
   #versions(): string[] {
     return [...this.#kv.rows].map(([name, { versionstamp }]) => `${name} ${versionstamp}`);
   }
+}
+
+/** The fields that lists can be filtered by. */
+function filtersOf(pick: number): Pick<Thing, "state" | "isSpare"> {
+  return { state: STATES[pick % STATES.length] ?? "new", isSpare: pick % 2 === 1 };
 }
 
 function isReplay({ headers }: Response): boolean {
