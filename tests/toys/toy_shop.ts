@@ -1,21 +1,30 @@
-// A copy of the checkout that serves toys in place of animals, made by the steps of src/README.md.
+// Copies of the checkout with toys in place of the shipped collections, made by the steps of src/README.md.
 import { copyService, rewrite } from "../support/checkout.ts";
 import { DenoProcess, type Outcome, type Variables } from "../support/process.ts";
 
-/** Copies the service, and puts toys in place of animals. Resolves to the folder of the copy. */
+const ROOT = `${import.meta.dirname}/../..`;
+/** The catalogue in the guide: code in a list. */
+const GUIDE_CODE = /```ts ignore\n( +)(import type \{ Catalogue \}[^`]+)\n +```/;
+
+/** Copies the service, and puts toys in place of its collections. Resolves to the folder of the copy. */
 export async function makeToyShop(): Promise<string> {
   const folder = await copyService();
-  await Deno.remove(`${folder}/src/pets`, { recursive: true });
+  await putToysInPlace(folder);
+  return folder;
+}
+
+/** Puts toys in place of the collections in a copy, as the guide says. */
+export async function putToysInPlace(folder: string): Promise<void> {
+  const before = await Deno.readTextFile(`${folder}/src/catalogue.ts`);
+  for (const [, name] of before.matchAll(/ from "\.\/(\w+)\/(?!mod\.ts)/g)) {
+    await Deno.remove(`${folder}/src/${name}`, { recursive: true });
+  }
   await Deno.mkdir(`${folder}/src/toys`);
   await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${folder}/src/toys/toys.ts`);
   await rewrite(`${folder}/src/toys/toys.ts`, (text) => text.replaceAll("../../src/", "../"));
-  await rewrite(
-    `${folder}/src/catalogue.ts`,
-    (text) =>
-      text.replace("./pets/pets.ts", "./toys/toys.ts").replaceAll("PETS", "TOYS")
-        .replace("Animal Store", "Toy Store").replace("animals.kv", "toys.kv"),
-  );
-  return folder;
+  const [, indent = "", code] = GUIDE_CODE.exec(await Deno.readTextFile(`${ROOT}/src/README.md`)) ?? [];
+  if (code === undefined) throw new Error("src/README.md has no catalogue of toys");
+  await Deno.writeTextFile(`${folder}/src/catalogue.ts`, `${code.replaceAll(`\n${indent}`, "\n")}\n`);
 }
 
 /** A task of the copy, such as `["start"]` or `["items", "toys", "list"]`. */
