@@ -26,7 +26,7 @@ export async function typeErrors(file: string): Promise<string> {
   return success ? "" : new TextDecoder().decode(stderr);
 }
 
-/** Every successful response of every operation, such as `GET /pets 200`. */
+/** Every successful response of every operation, such as `GET /account 200`. */
 export function successesOf({ paths }: Document): string[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { responses }]) =>

@@ -4,7 +4,7 @@ import createClient from "openapi-fetch";
 import type { paths } from "./operator_schema.d.ts";
 import { assertEmpty, bodyOf, noteReplies } from "./replies.ts";
 
-/** Calls every operation of operators and checks the responses. Resolves to a summary of each. */
+/** Calls every operation of operators that is not on items. Resolves to a summary of each response. */
 export async function walkAsOperator(baseUrl: string, token: string): Promise<string[]> {
   const replies: string[] = [];
   const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${token}` } });
@@ -15,19 +15,13 @@ export async function walkAsOperator(baseUrl: string, token: string): Promise<st
   const params = { path: { id: account.id } };
   assertEquals(bodyOf(await client.GET("/accounts/{id}", { params }), 200), account);
 
-  const key = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
-  const v1 = baseUrl.replace("/operator", "");
-  for (
-    const [path, body] of [["/pets", { name: "Rex", categoryId: 1 }], ["/messages", { message: "Hello" }]]
-  ) {
-    const response = await fetch(`${v1}${path}`, {
-      method: "POST",
-      headers: key,
-      body: JSON.stringify(body),
-    });
-    assertEquals([path, response.ok], [path, true]);
-    await response.body?.cancel();
-  }
+  const sent = await fetch(`${baseUrl.replace("/operator", "")}/messages`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body: '{"message":"Hello"}',
+  });
+  assertEquals(sent.status, 202);
+  await sent.body?.cancel();
 
   const batch = await client.POST("/accounts/batch", { body: { names: ["you", "them"], plan: "free" } });
   assertEquals(bodyOf(batch, 200).map(({ name, outcome }) => [name, outcome]), [["you", "created"], [
@@ -50,13 +44,6 @@ export async function walkAsOperator(baseUrl: string, token: string): Promise<st
   assertEquals(typeof rotated.account.previousKeyExpiresAt, "string");
   bodyOf(await client.POST("/accounts/{id}/unban", { params }), 200);
   assertEquals(bodyOf(await client.POST("/accounts/{id}/reset", { params }), 200).usage.day.used, 0);
-
-  const owned = bodyOf(await client.GET("/pets", { params: { query: { limit: 500 } } }), 200);
-  assertEquals(owned.map(({ name, accountId }) => [name, accountId]), [["Rex", account.id]]);
-  const pet = { params: { path: { petId: owned[0]?.id ?? 0 } } };
-  const sold = bodyOf(await client.PATCH("/pets/{petId}", { ...pet, body: { status: "sold" } }), 200);
-  assertEquals(sold.status, "sold");
-  assertEmpty(await client.DELETE("/pets/{petId}", pet));
 
   bodyOf(await client.POST("/accounts/{id}/close", { params }), 200);
   const { error } = await client.DELETE("/accounts/{id}", { params });

@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import type { Middleware } from "openapi-fetch";
 
-/** Adds a summary of each reply, such as `GET /pets 200`. */
+/** Adds a summary of each reply, such as `GET /account 200`. */
 export function noteReplies(replies: string[]): Middleware {
   return {
     onResponse: ({ request, schemaPath, response }) => {
@@ -27,4 +27,14 @@ export function bodyOf<Body>({ data, response }: Reply<Body>, status: number): B
 /** Asserts that a reply has this status, and no body. */
 export function assertEmpty({ data, response }: Reply, status: number = 204): void {
   assertEquals([response.status, data], [status, undefined]);
+}
+
+/** Asserts that a reply says that nothing has changed. */
+export function assertUnchanged(reply: Reply): void {
+  assertEmpty(reply, 304);
+}
+
+/** Headers of a request for what has changed since a reply. */
+export function conditionOf({ response }: Reply): { "If-None-Match": string } {
+  return { "If-None-Match": response.headers.get("etag") ?? "" };
 }
