@@ -81,6 +81,8 @@ export const MAX_LEASE_AGE = 2_000;
 export const PATIENCE = MAX_LEASE_AGE + 1_000;
 /** For this long after the first refusal of a minute, in ms, a client might not know about it. */
 export const UNAWARE: number = SECOND;
+/** After this multiple of a lease's life, requests say nothing about how many will follow. */
+const RECENT = 1.25;
 /** Pause after a failure before the next run that no request is waiting for, in ms. */
 const PAUSE = 2_000;
 
@@ -431,7 +433,7 @@ export class Allowance<Of extends Holder> {
       debt: this.#sent,
       of: nameOfState(state),
       requests,
-      served: performance.now() - since > 2 * this.#life ? 0 : granted + handedOut,
+      served: performance.now() - since > RECENT * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
       mayWait: (usage, window) => mayComeBack(this.#known, usage, window, performance.now(), PATIENCE),
       isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
@@ -472,14 +474,14 @@ export class Allowance<Of extends Holder> {
     rows: readonly KnownRow[],
     { batch, begun, started }: { batch: readonly Waiting[]; begun: number; started: number },
   ): void {
-    const { now, state, usage, ahead, granted, refused, waiting, unknown, isChange } = run;
+    const { now, state, usage, granted, refused, waiting, unknown, isChange } = run;
     const { limits } = state.holder;
     this.#sent = NO_DEBT;
     this.learn(state, started);
     const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
     if (after) this.#known = seen(this.#known, after, started, true);
     if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned();
-    this.#extendLease(usage, limits, ahead);
+    this.#extendLease(run, limits);
     this.#lately = { since: performance.now(), granted: granted.length, handedOut: 0 };
     const { left } = this;
     granted.forEach(({ resolve }, index) =>
@@ -517,12 +519,12 @@ export class Allowance<Of extends Holder> {
   }
 
   /** Adds permits to the lease, or begins one. A lease that was kept is one of the state that was decided on. */
-  #extendLease({ epoch, minute }: Usage, limits: Limits, ahead: number): void {
+  #extendLease({ usage: { epoch, minute }, ahead, isDenied }: Run<Of>, limits: Limits): void {
     const takenAt = performance.now();
     if (this.#lease) {
       const left = this.#lease.left + ahead;
       // If no more can be leased, it is not renewed again before it is over.
-      Object.assign(this.#lease, { left, low: ahead > 0 ? Math.floor(left / 2) : 0, takenAt });
+      Object.assign(this.#lease, { left, low: isDenied ? 0 : Math.floor(left / 2), takenAt });
     } else if (ahead > 0) {
       const low = Math.floor(ahead / 2);
       this.#lease = { epoch, minute, limits, left: ahead, used: 0, low, takenAt };

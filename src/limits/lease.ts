@@ -133,6 +133,8 @@ export interface Plan<Request> {
   readonly isChange: boolean;
   /** Number of permits leased. */
   readonly ahead: number;
+  /** Whether the process needs more permits, but none can be leased. */
+  readonly isDenied: boolean;
   readonly granted: readonly Request[];
   readonly refused: readonly RefusedRequest<Request>[];
   /** Requests that wait for permits to be given back. */
@@ -161,6 +163,7 @@ export function plan<Request>(
     // A window that has only moved to `now` is not written, because any reader can move it.
     isChange: !isSame(usage, roll(before, now)) || !isSame(settled, before),
     ahead: taken.ahead,
+    isDenied: size > 0 && taken.ahead === 0,
     granted: requests.slice(0, taken.granted),
     refused,
     waiting: waits ? rest : [],

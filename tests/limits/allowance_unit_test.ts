@@ -282,6 +282,19 @@ Deno.test("Allowance keeps a lease while it is in use, and gives it back once it
   assertEquals(tenancy.state.usageRow?.versionstamp, version);
 });
 
+Deno.test("Allowance renews a lease that is low after a renewal that needed no more permits", async () => {
+  using tenancy = await Tenancy.open({ minute: 60, day: 99 });
+  for (const count of [20, 1]) await tenancy.time.until(tenancy.ask(count), 1_000);
+  tenancy.decide();
+  await tenancy.time.advance(300);
+  const { left } = tenancy.allowance;
+  for (let count = 0; count < 5; count++) assertEquals(tenancy.decide(), "ok");
+  await tenancy.time.advance(1);
+
+  assertEquals(left, 8);
+  assert(tenancy.allowance.left > left - 5);
+});
+
 Deno.test("Allowance keeps a lease in use, even if it loses a race when it renews it", async () => {
   using tenancy = await Tenancy.open();
   await tenancy.lease();

@@ -124,6 +124,17 @@ Deno.test("plan() leases only if the process asks for permits", () => {
   assertEquals(ahead({ left: 0, served: 900 }), 250);
 });
 
+Deno.test("plan() says whether more permits are needed than can be leased", () => {
+  const isDenied = (usage: Partial<Usage>, demand: Partial<Demand<string>>) =>
+    planFor(usage, demand).isDenied;
+
+  assertEquals(isDenied({}, { left: 3, served: 2 }), false);
+  assertEquals(isDenied({}, { left: 4, served: 2 }), false);
+  assertEquals(isDenied({ used: 58 }, { left: 3, served: 2 }), true);
+  assertEquals(isDenied({ used: 58 }, { left: 4, served: 2 }), false);
+  assertEquals(isDenied({ used: 58 }, { left: undefined, served: 2 }), false);
+});
+
 Deno.test("plan() lets requests wait while permits may come back, and grants what there is", () => {
   const { granted, waiting, refused, usage } = planFor(
     { used: 58, usedToday: 58, leased: 1 },
