@@ -74,7 +74,7 @@ export class Ids {
     await Promise.resolve(); // Counts all calls in this turn of the event loop.
     const isBusy = performance.now() - this.#takenAt < BUSY;
     this.#takenAt = performance.now();
-    const paced = isBusy ? this.#size * 2 : this.#size / 2;
+    const paced = isBusy ? this.#size * 2 : Math.floor(this.#size / 2);
     this.#size = Math.min(Math.max(paced, 2 * this.#asked, SMALLEST), LARGEST);
     this.#asked = 0;
     const { result: end } = await this.#transactions.run(this.#changing((next) => next + this.#size));

@@ -51,6 +51,19 @@ Deno.test("Ids draws more ids at once than a range has", async () => {
   assertEquals(await process.drawMany(2_500), upTo(2_500));
 });
 
+Deno.test("Ids draws only whole numbers while its ranges shrink", async () => {
+  using time = new VirtualTime();
+  const process = new Process(new FakeKv());
+  const drawn = await time.until(process.drawMany(39), 1_000);
+
+  for (let count = 0; count < 120; count++) {
+    await time.advance(6_000);
+    drawn.push(await time.until(process.ids.next(), 1_000));
+  }
+
+  assertEquals(drawn, upTo(39 + 120));
+});
+
 Deno.test("Ids skips no id, even after a restart, if a single process draws them one by one", async () => {
   const kv = new FakeKv();
   const drawn: number[] = [];
