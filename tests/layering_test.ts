@@ -103,6 +103,17 @@ Deno.test("src has no unused files", async () => {
   assertEquals(imported.sort(), ["main.ts", ...await sourcesIn("src")].sort());
 });
 
+Deno.test("only catalogue.ts imports src/pets, and of the tests only those in tests/pets and tests/releases", async () => {
+  const imports = new Map([...IMPORTS, ...await Promise.all((await sourcesIn("tests")).map(readImports))]);
+
+  const others = [...imports].filter(([file, targets]) =>
+    !/^(?:src\/catalogue\.ts|src\/pets\/|tests\/pets\/|tests\/releases\/)/.test(file) &&
+    targets.some((target) => /^(?:src|tests)\/pets\//.test(target))
+  );
+
+  assertEquals(others.map(([file]) => file), []);
+});
+
 Deno.test("tests import only src, tests/support and their own folder, and unit tests not the harness", async () => {
   const folders = ["support", ...FOLDERS.filter((name) => !name.endsWith(".ts"))].map((name) =>
     `tests/${name}`

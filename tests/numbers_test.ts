@@ -13,9 +13,9 @@ import { MAX_LEASE_AGE, PATIENCE, UNAWARE } from "../src/limits/allowance.ts";
 import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
 import { interfaceForClients } from "../src/app/document.ts";
 import { CATALOGUE } from "../src/catalogue.ts";
-import { PETS } from "../src/pets/pets.ts";
 import { inWords as dayInWords } from "../src/web/deprecation.ts";
 import { SAMPLES } from "./support/operations.ts";
+import { OF_THINGS } from "./support/things.ts";
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
 const { values, levels } = BODY_RULES.bounds;
@@ -24,13 +24,15 @@ const size = `${BODY_RULES.maxBytes / 1024} KiB`;
 const { minute, day } = PLAN_LIMITS.free;
 
 const DOCUMENT = JSON.stringify(
-  openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(CATALOGUE)),
+  openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(OF_THINGS)),
 );
 
 /** The phrases that each text must contain, built from the service's constants. */
 const EXPECTED: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
   ["README.md", await read("README.md"), [
-    `removed on ${dayInWords(PETS.get?.deprecated?.sunset ?? NaN)}`,
+    ...CATALOGUE.resources.flatMap(({ get }) =>
+      get?.deprecated ? [`removed on ${dayInWords(get.deprecated.sunset)}`] : []
+    ),
     `valid for ${GRACE_SECONDS} seconds`,
     `within ${REPLAY_HOURS} hours`,
     `banned for ${duration(FIRST_BAN)}`,

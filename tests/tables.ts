@@ -4,7 +4,7 @@ import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
 import { slugOf } from "../src/app/service.ts";
 import { CATALOGUE } from "../src/catalogue.ts";
-import { CLIENT_TASKS, FILE_TASKS } from "../src/process/cli.ts";
+import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
 import { clientGuide } from "./client_guide.ts";
@@ -31,7 +31,11 @@ export interface Guide {
  * @throws {Error} if no guide has one of the tables.
  */
 export async function readGuides(): Promise<readonly Guide[]> {
-  await using service = await Harness.open({ ...ALL, publicUrl: "http://localhost:8000" });
+  await using service = await Harness.open({
+    ...ALL,
+    catalogue: CATALOGUE,
+    publicUrl: "http://localhost:8000",
+  });
   const tables = [
     operationsTable(service.app.operations),
     operatorsTable(service.app.operations),
@@ -130,7 +134,7 @@ async function commandsTable(): Promise<Table> {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}/deno.json`));
   const ofTask = (usage: string, name: string) =>
     [usage, lower(tasks[name].description.replace(" (--help)", ""))] as const;
-  const ofClients = CLIENT_TASKS.flatMap((task) =>
+  const ofClients = clientTasks(CATALOGUE).flatMap((task) =>
     "command" in task ? [] : Object.entries(task.commands).map(([name, command]) => {
       const [clause = ""] = command.help.replaceAll(/\s+/g, " ").split(/[;.] /);
       return [`${task.name} ${usageOf(name, command)}`, clause] as const;

@@ -1,5 +1,5 @@
 import { isUrl, MEMORY, OpenError, openStore, Transactions, Versions } from "../engine/mod.ts";
-import { beginCollections, Items, ResourceError } from "../resource/mod.ts";
+import { beginCollections, type Catalogue, Items, ResourceError } from "../resource/mod.ts";
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
 import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
@@ -26,12 +26,10 @@ interface StoreFile extends CopyOptions {
   readonly kvPath: string;
 }
 
-/** Commands that are clients of operators' operations. */
-export const CLIENT_TASKS: readonly Task<Client>[] = [
-  ACCOUNT_COMMANDS,
-  itemCommands(CATALOGUE.resources),
-  ...PARTS.flatMap(({ commands }) => commands ?? []),
-];
+/** Commands that are clients of operators' operations on a catalogue. */
+export function clientTasks({ resources }: Catalogue): readonly Task<Client>[] {
+  return [ACCOUNT_COMMANDS, itemCommands(resources), ...PARTS.flatMap(({ commands }) => commands ?? [])];
+}
 
 /** Commands on the store's file. They need neither the service nor the network. */
 export const FILE_TASKS: readonly Task<StoreFile>[] = [
@@ -66,15 +64,20 @@ project's folder, not from your current folder.`,
  * operations: those of the service at SERVICE_URL or, without it, the same operations here, on the KV. Resolves to the
  * exit code: 0 success, 1 failure, 2 invalid arguments.
  */
-export async function main(args: readonly string[], env: Variables, io: CommandIo): Promise<number> {
+export async function main(
+  args: readonly string[],
+  env: Variables,
+  io: CommandIo,
+  catalogue: Catalogue = CATALOGUE,
+): Promise<number> {
   try {
     if (FILE_TASKS.some(({ name }) => name === args[0])) {
       return await runCommandLine(FILE_TASKS, args, io, (work) => runOnFile(work, env, io));
     }
-    return await runCommandLine(CLIENT_TASKS, args, io, async (work) => {
+    return await runCommandLine(clientTasks(catalogue), args, io, async (work) => {
       const config = readConfig(env);
       const { serviceUrl, operatorTokens: [token] } = config;
-      if (serviceUrl === undefined) return await runLocally(work, config, io);
+      if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
       await work(new Client(remoteFetch({ url: serviceUrl, token })));
     });
@@ -92,17 +95,18 @@ export async function main(args: readonly string[], env: Variables, io: CommandI
 async function runLocally(
   work: Work<Client>,
   { kvPath, environment }: Config,
+  { resources }: Catalogue,
   { clock }: CommandIo,
 ): Promise<void> {
   requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
-    await beginCollections(store, CATALOGUE.resources, { create: false });
+    await beginCollections(store, resources, { create: false });
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
-      items: CATALOGUE.resources.map((resource) => new Items(resource, { store, transactions, versions })),
+      items: resources.map((resource) => new Items(resource, { store, transactions, versions })),
       store,
       parts: PARTS,
       usedBy: ({ usage }) => usage,

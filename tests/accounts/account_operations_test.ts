@@ -180,10 +180,10 @@ Deno.test("closeAccount() closes the account, whose key is then invalid", async 
 });
 
 Deno.test("service serves openapi.json, security.txt and robots.txt, and a 404 links to the document", async () => {
-  const contact = "mailto:security@pets.example";
+  const contact = "mailto:security@things.example";
   await using service = await Harness.open({
     securityContact: contact,
-    publicUrl: "https://pets.example/shop",
+    publicUrl: "https://things.example/workshop",
   });
   await using silent = await Harness.open();
 
@@ -192,10 +192,10 @@ Deno.test("service serves openapi.json, security.txt and robots.txt, and a 404 l
   const security = await service.fetch("GET /.well-known/security.txt");
   const robots = await service.fetch("GET /robots.txt");
 
-  const link = '<https://pets.example/shop/v1/openapi.json>; rel="service-desc"';
+  const link = '<https://things.example/workshop/v1/openapi.json>; rel="service-desc"';
   assertEquals(missing.headers.get("link"), link);
   assertMatch(document.openapi, /^3\./);
-  assertEquals(document.servers[0].url.startsWith("https://pets.example/shop"), true);
+  assertEquals(document.servers[0].url.startsWith("https://things.example/workshop"), true);
   assertEquals(await security.text(), `Contact: ${contact}\nExpires: 2028-01-15T12:00:00.000Z\n`);
   assertMatch(await robots.text(), /^Disallow: \/v1\/$/m);
   await assertError(await silent.fetch("GET /.well-known/security.txt"), 404, "not_found");

@@ -1,6 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { copyService, rewrite } from "../support/checkout.ts";
 import { call } from "../support/client.ts";
+import { LIST, METRIC } from "../support/shipped.ts";
 import { DenoProcess, ServerProcess } from "../support/process.ts";
 
 /** A copy of the service without a part: without its folder, and without the lines that name it in `service.ts`. */
@@ -36,10 +37,10 @@ Deno.test.each([
   assertEquals((await call(server, key, "GET /")).status, ofPage);
   const message = await call(server, key, "POST /v1/messages", { json: { message: "Hello" } });
   assertEquals(message.status, ofMessage);
-  assertEquals((await call(server, key)).status, 200);
+  assertEquals((await call(server, key, LIST)).status, 200);
   for (const path of ["/metrics", "/operator/v1/openapi.json", "/v1/openapi.json"]) {
     const text = await (await server.fetch(`GET ${path}`, { key: OPERATOR_TOKEN })).text();
-    assertStringIncludes(text, path === "/metrics" ? "animal_store_leases" : '"openapi":"3.1.0"');
+    assertStringIncludes(text, path === "/metrics" ? `${METRIC}_leases` : '"openapi":"3.1.0"');
     assertEquals(/messages_waiting|"\/messages"/.test(text), part !== "messages");
   }
   await Deno.remove(folder, { recursive: true });

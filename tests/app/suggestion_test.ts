@@ -6,15 +6,15 @@ import { Harness } from "../support/harness.ts";
 const OPERATOR = { operatorToken: "the-operators-token-in-this-one-test" };
 
 Deno.test.each([
-  ["/pets", "/v1/pets"],
-  ["/v1/pets/", "/v1/pets"],
-  ["/v1/Pets", "/v1/pets"],
-  ["/V1/PETS//", "/v1/pets"],
-  ["//v1///pets", "/v1/pets"],
-  ["/v1/P%65ts", "/v1/pets"],
-  ["/Pets/?limit=7", "/v1/pets"],
-  ["/pets/7", "/v1/pets/{petId}"],
-  ["/v1//pets/7/", "/v1/pets/{petId}"],
+  ["/things", "/v1/things"],
+  ["/v1/things/", "/v1/things"],
+  ["/v1/Things", "/v1/things"],
+  ["/V1/THINGS//", "/v1/things"],
+  ["//v1///things", "/v1/things"],
+  ["/v1/Th%69ngs", "/v1/things"],
+  ["/Things/?limit=7", "/v1/things"],
+  ["/things/7", "/v1/things/{thingId}"],
+  ["/v1//things/7/", "/v1/things/{thingId}"],
   ["/account/key", "/v1/account/key"],
   ["/openapi.json", "/v1/openapi.json"],
   ["/Health/", "/health"],
@@ -31,10 +31,10 @@ Deno.test.each([
 });
 
 Deno.test.each([
-  ["with a different word", "/v1/pet"],
-  ["with an extra segment", "/v1/pets/7/owner"],
-  ["of another version", "/v2/pets"],
-  ["that cannot be decoded", "/pets/%zz"],
+  ["with a different word", "/v1/thing"],
+  ["with an extra segment", "/v1/things/7/owner"],
+  ["of another version", "/v2/things"],
+  ["that cannot be decoded", "/things/%zz"],
   ["that is only the base path", "/v1/"],
   ["that is long", `/${"/".repeat(50_000)}x`],
   ["of the operator, below the base path", "/v1/metrics"],

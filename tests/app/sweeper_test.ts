@@ -47,7 +47,7 @@ Deno.test("createService() sweeps expired rows of every kind", async () => {
   await using service = await Harness.open();
   const expired = [
     ["commits", "a process that was killed", 1],
-    ["idempotency_by_expiry", 1, "acct_a", "createPet", "once"],
+    ["idempotency_by_expiry", 1, "acct_a", "createThing", "once"],
     ["idempotency_counts", 1, "acct_a"],
     ["sign_ups", 1, "acct_a"],
     ["sign_ups_by_day", 1],

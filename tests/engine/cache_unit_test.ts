@@ -3,7 +3,7 @@ import { VersionedCache } from "../../src/engine/cache.ts";
 
 /** A cache whose values resolve on demand. */
 class Fixture {
-  readonly watched = { key: ["catalogue"], version: "1" };
+  readonly watched = { key: ["versions", "things"], version: "1" };
   /** The calls of `make`, whose promises the test resolves. */
   readonly calls: (PromiseWithResolvers<string> & { key: string })[] = [];
   readonly #cache: VersionedCache<string, string>;

@@ -8,7 +8,7 @@ import { Transactions } from "../../src/engine/transactions.ts";
 import { type Disturbance, disturbed, fail, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
-const KEY = ["ids"];
+const KEY = ["ids", "things"];
 
 /** A process that draws ids. */
 class Process {

@@ -22,7 +22,7 @@ class Folder implements AsyncDisposable {
 
 Deno.test("openStore() creates the file, and with `makesFolder` a folder that only its owner can use", async () => {
   await using folder = new Folder();
-  const path = `${folder.path}/new/folder/animals.kv`;
+  const path = `${folder.path}/new/folder/things.kv`;
 
   const store = await openStore(path, { ...CREATE, makesFolder: true });
   await store.commit((operation) => operation.set(["row"], 1));
@@ -39,10 +39,10 @@ Deno.test("openStore() creates the file, and with `makesFolder` a folder that on
 
 Deno.test("openStore() creates nothing without `create`, and no folder without `makesFolder`", async () => {
   await using folder = new Folder();
-  for (const path of [`${folder.path}/animals.kv`, `${folder.path}/new/animals.kv`]) {
+  for (const path of [`${folder.path}/things.kv`, `${folder.path}/new/things.kv`]) {
     await assertRejects(() => openStore(path, FIND), OpenError, "there is no such file");
   }
-  const mistyped = `${folder.path}/mistyped/animals.kv`;
+  const mistyped = `${folder.path}/mistyped/things.kv`;
   const { message } = await assertRejects(() => openStore(mistyped, CREATE), OpenError);
   const reason =
     `there is no folder ${folder.path}/mistyped/, and only the folder of the default KV_PATH is created`;
@@ -71,18 +71,18 @@ Deno.test("openStore() opens a separate in-memory store each time, with maxCheck
 
 Deno.test("Store.close() leaves a single file, without a write-ahead log", async () => {
   await using folder = new Folder();
-  const store = await openStore(`${folder.path}/animals.kv`, CREATE);
+  const store = await openStore(`${folder.path}/things.kv`, CREATE);
   await store.commit((operation) => operation.set(["row"], encodeJson({})));
   assertNotEquals(store.dataVersion, undefined);
 
   await store.close();
 
-  assertEquals(await folder.names(), ["animals.kv"]);
+  assertEquals(await folder.names(), ["things.kv"]);
 });
 
 Deno.test("Store.fileSize includes the write-ahead log, and is undefined for a store in memory", async () => {
   await using folder = new Folder();
-  const path = `${folder.path}/animals.kv`;
+  const path = `${folder.path}/things.kv`;
   const store = await openStore(path, CREATE);
   const memory = await openStore(":memory:", CREATE);
   const before = store.fileSize ?? NaN;
@@ -120,9 +120,9 @@ Deno.test("openStore() explains in one line why a file cannot be used", async ()
       [file, FIND, `The KV ${file} cannot be used`],
       [empty, FIND, "it is empty"],
       [pipe, CREATE, "it is not a file"],
-      [`${file}/animals.kv`, CREATE, `there is no folder ${file}/`],
-      [`${file}/animals.kv`, { ...CREATE, makesFolder: true }, `the folder ${file}/ cannot be created`],
-      [`${file}/animals.kv`, FIND, "cannot be used"],
+      [`${file}/things.kv`, CREATE, `there is no folder ${file}/`],
+      [`${file}/things.kv`, { ...CREATE, makesFolder: true }, `the folder ${file}/ cannot be created`],
+      [`${file}/things.kv`, FIND, "cannot be used"],
       [foreign, CREATE, "its rows have version 9"],
     ] as const
   ) {

@@ -19,8 +19,8 @@ Deno.test.each([
 Deno.test("service stores only bytes and counts", async () => {
   await using service = await Harness.open();
   const { account, apiKey: key } = await service.createAccount();
-  const json = { name: "Rex", categoryId: 7, message: "Is Rex still there?" };
-  for (const target of ["POST /v1/pets", "POST /v1/messages"]) {
+  const json = { name: "Hammer", weight: 7, message: "Is Hammer still there?" };
+  for (const target of ["POST /v1/things", "POST /v1/messages"]) {
     for (const headers of [{}, { "idempotency-key": "once" }]) {
       const response = await service.fetch(target, { key, json, headers });
       await response.body?.cancel();

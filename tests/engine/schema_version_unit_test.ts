@@ -28,7 +28,7 @@ Deno.test.each([
     false,
     "it is empty, and only the service creates its first rows",
   ],
-  ["foreign rows", ["pets", 7], true, "it contains rows from another program"],
+  ["foreign rows", ["foreign", 7], true, "it contains rows from another program"],
   [
     "version 2",
     ["schema", encodeJson({ version: 2 })],

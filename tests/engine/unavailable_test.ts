@@ -40,7 +40,7 @@ for (
     const { account, apiKey: key } = await service.createAccount({ minute: 5, day: 5 });
     await service.fetch("GET /v1/nothing", { key });
     service.disturbance = { read: trouble, commit: trouble };
-    const targets = [...WITH_KEY.map(({ target }) => target), "GET /v1/nothing", "PUT /v1/pets"];
+    const targets = [...WITH_KEY.map(({ target }) => target), "GET /v1/nothing", "PUT /v1/things"];
     const headers = { "x-request-id": "r1" };
 
     const responses = await Promise.all(targets.map((target) => service.fetch(target, { key, headers })));

@@ -197,7 +197,7 @@ Deno.test("Versions.confirm() reads the rows unless the check held at the given 
 
 Deno.test("Versions.check() reads the rows of a file only if there was a commit since the last read", async () => {
   const folder = await Deno.makeTempDir();
-  const path = `${folder}/animals.kv`;
+  const path = `${folder}/things.kv`;
   const kv = await Deno.openKv(path);
   const other = await Deno.openKv(path);
   const file = await openFileState(path);

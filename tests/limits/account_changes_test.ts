@@ -6,7 +6,7 @@ import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut, type Commit, slowly } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { SAMPLES } from "../support/operations.ts";
-import { REX } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
 const HOUR = 3_600_000;
@@ -98,7 +98,7 @@ for (const { operation, target, request } of SAMPLES) {
     await using other = service.beside();
     const { time } = service;
     const { account: { id }, apiKey } = await service.createAccount("free");
-    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: REX }), 1_000);
+    await time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
     for (let count = 0; count < 12; count++) await call(service, apiKey);
     await other.accounts.close(id);
     const stored = () =>
@@ -232,7 +232,9 @@ Deno.test("service refuses a revoked key even if its account is read while a req
 
   const after = call(service, apiKey);
   // With another spelling of the header, the key is looked up again.
-  const again = call(service, undefined, "GET /v1/pets", { headers: { authorization: `bearer ${apiKey}` } });
+  const again = call(service, undefined, "GET /v1/things", {
+    headers: { authorization: `bearer ${apiKey}` },
+  });
 
   assertEquals((await time.until(again, 1_000)).code, "invalid_api_key");
   held.release();

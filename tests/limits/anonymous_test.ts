@@ -33,7 +33,7 @@ Deno.test("service explains to an exhausted address that its requests have no va
   await using service = await Harness.open();
   await callAtOnce(60, [service]);
 
-  const { message } = await (await service.fetch("GET /v1/pets")).json();
+  const { message } = await (await service.fetch("GET /v1/things")).json();
 
   assertEquals(message, "More than 60 requests in a minute without a valid API key. Try again in 60 s.");
 });
@@ -43,7 +43,7 @@ Deno.test("service never bans an address or limits it per day, and describes onl
 
   for (let minute = 0; minute < 20; minute++) {
     service.now = NOON + minute * MINUTE;
-    const { headers } = await service.fetch("GET /v1/pets");
+    const { headers } = await service.fetch("GET /v1/things");
     assertEquals(headers.get("ratelimit-policy"), '"minute";q=60;w=60');
     assertEquals(headers.get("ratelimit"), '"minute";r=59;t=60');
     const expected = { "401 missing_api_key": 59, "429 rate_limit_minute": 141 };

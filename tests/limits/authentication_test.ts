@@ -3,7 +3,7 @@ import { createApiKey } from "../../src/accounts/api_key.ts";
 import { call } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 
-const CHALLENGE = 'Bearer realm="animal-store"';
+const CHALLENGE = 'Bearer realm="thing-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
 const INVALID = "The API key is not valid.";
 const MISTYPED = "The API key is mistyped: its checksum is wrong.";
@@ -20,7 +20,7 @@ function badKey(message: string = INVALID): unknown[] {
 /** Status, challenge and body of the response to a request with this header. */
 async function answer(service: Harness, authorization?: string): Promise<unknown[]> {
   const headers = authorization === undefined ? {} : { authorization };
-  const response = await service.fetch("GET /v1/pets", { headers });
+  const response = await service.fetch("GET /v1/things", { headers });
   return [response.status, response.headers.get("www-authenticate"), await response.json()];
 }
 
@@ -82,7 +82,7 @@ Deno.test("service accepts the scheme in any case, and any number of spaces arou
     // Twice, because the second request uses the cached header.
     for (let count = 0; count < 2; count++) {
       const headers = { authorization: form.replace("KEY", apiKey) };
-      const response = await service.fetch("GET /v1/pets", { headers });
+      const response = await service.fetch("GET /v1/things", { headers });
       await response.body?.cancel();
       assertEquals(response.status, 200, form);
     }

@@ -4,7 +4,8 @@ import { needsToken } from "../../src/web/router.ts";
 import { call, callAtOnce, type HarnessRequest } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
-import { JSON_TYPE, REX } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
+import { JSON_TYPE } from "../support/client.ts";
 import { NOON } from "../support/time.ts";
 
 const RESET = `${NOON / 1_000 + 60}`;
@@ -25,22 +26,22 @@ const CASES: readonly Case[] = [
   ...SAMPLES.map(({ operation: { access }, target, request, status }): Case => {
     return [target, request, status, access === "key" || needsToken(access) ? 401 : status, access];
   }),
-  ["HEAD /v1/pets", {}, 200, 401, "key"],
-  ["GET /v1/pets", { headers: { "if-none-match": "*" } }, 304, 401, "key"],
-  ["GET /v1/pets?limit=0", {}, 400, 401, "key"],
-  ["GET /v1/pets/999", {}, 404, 401, "key"],
-  ["POST /v1/pets", { json: {} }, 400, 401, "key"],
-  ["POST /v1/pets", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, "key"],
-  ["PATCH /v1/pets/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, "key"],
+  ["HEAD /v1/things", {}, 200, 401, "key"],
+  ["GET /v1/things", { headers: { "if-none-match": "*" } }, 304, 401, "key"],
+  ["GET /v1/things?limit=0", {}, 400, 401, "key"],
+  ["GET /v1/things/999", {}, 404, 401, "key"],
+  ["POST /v1/things", { json: {} }, 400, 401, "key"],
+  ["POST /v1/things", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, "key"],
+  ["PATCH /v1/things/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, "key"],
   ["GET /v1/nowhere", {}, 404, 404, "key"],
   ["GET /v1", {}, 404, 404, "key"],
   ["GET /v1/", {}, 404, 404, "key"],
   ["GET /v1/%zz", {}, 404, 404, "key"],
-  ["PUT /v1/pets", {}, 405, 405, "key"],
+  ["PUT /v1/things", {}, 405, 405, "key"],
   ["PROPFIND /v1/account", {}, 405, 405, "key"],
   ["GET /v1/accounts", {}, 405, 405, "key"],
   ["POST /v1/accounts", { json: {} }, 400, 400, "address"],
-  ["OPTIONS /v1/pets", {}, 204, 204, "public"],
+  ["OPTIONS /v1/things", {}, 204, 204, "public"],
   ["OPTIONS /v1/accounts", {}, 204, 204, "public"],
   ["OPTIONS /v1/nowhere", {}, 404, 404, "public"],
   ["GET /nowhere", {}, 404, 404, "public"],
@@ -68,7 +69,7 @@ for (const [target, request, withKey, without, access] of CASES) {
   Deno.test(`service charges ${target} (${withKey}) to ${payer}, and describes its limits`, async () => {
     await using service = await Harness.open(ALL);
     const { account: { id }, apiKey: key } = await service.createAccount("business");
-    await service.fetch("POST /v1/pets", { key, json: REX });
+    await service.fetch("POST /v1/things", { key, json: HAMMER });
     await addKnownAccounts(service);
     const credential = needsToken(access) ? credentialFor({ access }, key) : { key };
 
@@ -112,7 +113,7 @@ Deno.test("service refuses unknown paths and methods with an exhausted key like 
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
 
-  const targets = ["GET /v1/pets", "GET /v1/nowhere", "PUT /v1/pets"];
+  const targets = ["GET /v1/things", "GET /v1/nowhere", "PUT /v1/things"];
   const codes = [];
   for (const target of targets) codes.push((await call(service, apiKey, target)).code);
 
@@ -125,11 +126,11 @@ Deno.test("service stores nothing for a refused request", async () => {
   await call(service, key);
 
   const headers = { "idempotency-key": "1" };
-  const response = await service.fetch("POST /v1/pets", { key, json: REX, headers });
+  const response = await service.fetch("POST /v1/things", { key, json: HAMMER, headers });
   await response.body?.cancel();
 
   assertEquals(response.status, 429);
-  for (const table of ["pets", "catalogue", "ids", "idempotency"]) {
+  for (const table of ["items", "items_by", "ids", "idempotency"]) {
     assertEquals(await Array.fromAsync(service.kv.list({ prefix: [table] })), []);
   }
 });

@@ -5,8 +5,7 @@ import { ERRORS } from "../../src/web/error.ts";
 import { carryOut, type Commit, type FakeKv, hang } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { credentialFor, SAMPLES } from "../support/operations.ts";
-
-const PET = { name: "Rex", categoryId: 1 };
+import { HAMMER } from "../support/things.ts";
 
 /** Every request that writes, with and without an Idempotency-Key if it accepts one. */
 const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
@@ -16,8 +15,8 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
   if (!operation.errors.includes(ERRORS.idempotency_key_reused)) return [plain];
   const headers = { "idempotency-key": "1" };
   const once = { ...plain, what: `${target} with an Idempotency-Key`, request: { ...request, headers } };
-  // An animal is added without a read that could be slow.
-  return operation.id === "createPet" ? [once] : [plain, once];
+  // A thing is added without a read that could be slow.
+  return operation.id === "createThing" ? [once] : [plain, once];
 });
 
 for (const { operation, target, what, request } of CHANGES) {
@@ -25,7 +24,7 @@ for (const { operation, target, what, request } of CHANGES) {
     await using service = await RecordingService.open();
     const { time } = service;
     const { apiKey } = await service.createAccount();
-    await time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    await time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
     await time.advance(3_000);
     // Each operation is in time, but not all of them together.
     service.disturbance = { read: () => pause(3_000), commit: late };
@@ -51,7 +50,7 @@ Deno.test("service logs nothing if a key turns out to be invalid after it has re
   const { time } = service;
   service.disturbance = { read: () => pause(6_000) };
 
-  const sent = service.fetch("GET /v1/pets", { key: createApiKey("staging") });
+  const sent = service.fetch("GET /v1/things", { key: createApiKey("staging") });
   const { status } = await time.until(sent, 6_000);
   isAnswered = true;
   await time.advance(20_000);
@@ -63,7 +62,7 @@ Deno.test("service does not retry a creation after it has returned 503", async (
   await using service = await RecordingService.open({ deadline: 8_000 });
   const { time } = service;
   const { apiKey: key } = await service.createAccount();
-  await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 1_000);
+  await time.until(service.fetch("POST /v1/things", { key, json: HAMMER }), 1_000);
   await time.advance(3_000);
   const creations = () => service.commits.filter(isCreation).length;
   service.forget();
@@ -75,7 +74,7 @@ Deno.test("service does not retry a creation after it has returned 503", async (
     },
   };
 
-  const response = await time.until(service.fetch("POST /v1/pets", { key, json: PET }), 6_000);
+  const response = await time.until(service.fetch("POST /v1/things", { key, json: HAMMER }), 6_000);
   const before = creations();
   await time.advance(20_000);
 
@@ -90,19 +89,26 @@ async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommit
 /** Maximum number of simultaneous commits of one kind. Further ones wait. */
 const LANES = 3;
 /** Tables that requests write to. */
-const TABLES: readonly Deno.KvKeyPart[] = ["pets", "messages", "idempotency", "accounts", "api_keys"];
+const TABLES: readonly Deno.KvKeyPart[] = [
+  "items",
+  "items_by",
+  "messages",
+  "idempotency",
+  "accounts",
+  "api_keys",
+];
 
 function stored({ rows }: FakeKv): string[] {
   return [...rows.values()].filter(({ key: [table = ""] }) => TABLES.includes(table))
     .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
 }
 
-/** Creates an account and others, each with its own animal, and returns their keys. The first animal has the ID 1. */
+/** Creates an account and others, each with its own thing, and returns their keys. The first thing has the ID 1. */
 async function withOthers(service: RecordingService): Promise<string[]> {
   const keys: string[] = [];
   for (let count = 0; count <= LANES; count++) {
     const { apiKey } = await service.createAccount();
-    await service.time.until(service.fetch("POST /v1/pets", { key: apiKey, json: PET }), 1_000);
+    await service.time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
     keys.push(apiKey);
   }
   await service.time.advance(3_000);
@@ -111,10 +117,10 @@ async function withOthers(service: RecordingService): Promise<string[]> {
 
 for (
   const [what, options, otherTarget] of [
-    ["POST /v1/pets", { json: PET }, "PATCH /v1/pets/"],
-    ["POST /v1/pets", { json: PET, headers: { "idempotency-key": "1" } }, "PATCH /v1/pets/"],
-    ["PATCH /v1/pets/1", { json: { name: "Max" } }, "PATCH /v1/pets/"],
-    ["DELETE /v1/pets/1", {}, "PATCH /v1/pets/"],
+    ["POST /v1/things", { json: HAMMER }, "PATCH /v1/things/"],
+    ["POST /v1/things", { json: HAMMER, headers: { "idempotency-key": "1" } }, "PATCH /v1/things/"],
+    ["PATCH /v1/things/1", { json: { name: "Max" } }, "PATCH /v1/things/"],
+    ["DELETE /v1/things/1", {}, "PATCH /v1/things/"],
     ["POST /v1/messages", { json: { message: "Hello" } }, "POST /v1/messages"],
     ["POST /v1/accounts", { json: { name: "Ann" } }, "POST /v1/accounts"],
   ] as const
@@ -155,5 +161,5 @@ function isChange({ keys }: Commit): boolean {
 }
 
 function isCreation({ keys }: Commit): boolean {
-  return keys.some(([table]) => table === "pets");
+  return keys.some(([table]) => table === "items");
 }

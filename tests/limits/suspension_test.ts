@@ -6,7 +6,7 @@ import { SAMPLES } from "../support/operations.ts";
 import { NOON } from "../support/time.ts";
 
 const HOUR = 3_600_000;
-const REX = { name: "Rex", categoryId: 1 };
+const HAMMER = { name: "Hammer", weight: 1 };
 const SUSPENDED = {
   code: "account_suspended",
   message: "The account is suspended. Ask the operator of the service to resume it.",
@@ -45,7 +45,7 @@ Deno.test("service returns 404 and 405 to a suspended account, and lets its clie
   await service.accounts.suspend(id, NOON);
 
   const statuses = [];
-  for (const target of ["GET /v1/nowhere", "PUT /v1/pets", "OPTIONS /v1/pets", "GET /health"]) {
+  for (const target of ["GET /v1/nowhere", "PUT /v1/things", "OPTIONS /v1/things", "GET /health"]) {
     const response = await service.fetch(target, { key });
     await response.body?.cancel();
     statuses.push(response.status);
@@ -67,19 +67,19 @@ Deno.test("service returns 403 to the previous key of a suspended account during
   assertEquals(await codes(), ["invalid_api_key", "account_suspended"]);
 });
 
-Deno.test("service serves a resumed account with its key and its animals", async () => {
+Deno.test("service serves a resumed account with its key and its things", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount("free");
-  await call(service, key, "POST /v1/pets", { json: REX });
+  await call(service, key, "POST /v1/things", { json: HAMMER });
   await service.accounts.suspend(id, NOON);
   await call(service, key);
   const { apiKey: other } = await service.createAccount();
-  const list = await service.fetch("GET /v1/pets", { key: other });
+  const list = await service.fetch("GET /v1/things", { key: other });
   assertEquals((await list.json()).length, 1);
 
   await service.accounts.suspend(id, null);
 
-  const reply = await call(service, key, "PATCH /v1/pets/1", { json: { status: "sold" } });
+  const reply = await call(service, key, "PATCH /v1/things/1", { json: { state: "lost" } });
   assertEquals([reply.status, reply.remaining], [200, 58]);
 });
 

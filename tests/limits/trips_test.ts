@@ -7,9 +7,9 @@ import { RecordingService } from "../support/harness.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const TRIP = 100;
-const LIST = "GET /v1/pets?limit=1";
-const ADD = "POST /v1/pets";
-const REX = { json: { name: "Rex", categoryId: 1 } };
+const LIST = "GET /v1/things?limit=1";
+const ADD = "POST /v1/things";
+const HAMMER = { json: { name: "Hammer", weight: 1 } };
 
 /** A service in virtual time, with a round trip of 100 ms to its KV. */
 class FarService extends RecordingService {
@@ -40,7 +40,10 @@ class FarService extends RecordingService {
   /** Opens lanes, takes IDs, and caches the key and the page. */
   async warmUp(key: string): Promise<void> {
     for (let count = 0; count < 4; count++) {
-      await this.time.until(Promise.all([call(this, key, ADD, REX), call(this, key, ADD, REX)]), 10_000);
+      await this.time.until(
+        Promise.all([call(this, key, ADD, HAMMER), call(this, key, ADD, HAMMER)]),
+        10_000,
+      );
       await this.time.until(call(this, key, LIST), 10_000);
     }
     await this.time.advance(5_000);
@@ -73,9 +76,9 @@ Deno.test("service responds to a write after one round trip with a lease, and af
   const { apiKey } = await create(service);
   await service.warmUp(apiKey);
 
-  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 2");
+  assertEquals(await service.trips(apiKey, ADD, HAMMER), "201 after 2");
   await service.lease(apiKey);
-  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 1");
+  assertEquals(await service.trips(apiKey, ADD, HAMMER), "201 after 1");
 });
 
 Deno.test("service needs three round trips for a key's first request, and one for an unknown key", async () => {
@@ -97,7 +100,7 @@ Deno.test("service returns 429 from memory after one check of versions, even for
   await time.advance(2_000);
 
   assertEquals(await service.trips(apiKey, LIST), "429 after 1");
-  assertEquals(await service.trips(apiKey, ADD, REX), "429 after 1");
+  assertEquals(await service.trips(apiKey, ADD, HAMMER), "429 after 1");
   await time.until(callAtOnce(70, [service], apiKey, LIST), 10_000);
   await time.advance(1_000);
   assertEquals(await service.trips(apiKey, LIST), "429 after 1");
@@ -114,7 +117,7 @@ Deno.test("service needs one more round trip for a read after another account ch
   await other.accounts.rotate(account.id, 0, service.now);
   assertEquals(await service.trips(apiKey, LIST), "200 after 2");
   await other.accounts.rotate(account.id, 0, service.now);
-  assertEquals(await service.trips(apiKey, ADD, REX), "201 after 4");
+  assertEquals(await service.trips(apiKey, ADD, HAMMER), "201 after 4");
 });
 
 Deno.test("service responds to a key's first read within three trips after a pause, and five if others read, too", async () => {

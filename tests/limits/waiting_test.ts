@@ -24,7 +24,7 @@ class LateKv extends FakeKv {
   }
 }
 
-for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
+for (const target of ["GET /v1/things", "POST /v1/things"]) {
   Deno.test(`service admits ${target} after a ban was lifted, even if an earlier request has read the ban`, async () => {
     const kv = new LateKv();
     await using service = await RecordingService.open({}, kv);
@@ -42,7 +42,7 @@ for (const target of ["GET /v1/pets", "POST /v1/pets"]) {
     await time.until(other.accounts.changeUsage(id, (usage) => reset(pardon(usage), NOON)), 10);
     kv.held = () => pause(100);
 
-    const request = target.startsWith("POST") ? { json: { name: "Rex", categoryId: 1 } } : {};
+    const request = target.startsWith("POST") ? { json: { name: "Hammer", weight: 1 } } : {};
     const second = await time.until(call(service, apiKey, target, request), 5_000);
 
     assertEquals(outcome(second), target.startsWith("POST") ? "201" : "200");
@@ -72,7 +72,7 @@ Deno.test("Permits.settle() gives back withdrawn permits while requests wait for
   const slow = [0, 1].map(() => {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-type": "application/json" };
-    const reply = call(service, key, "POST /v1/pets", { body: readable, headers });
+    const reply = call(service, key, "POST /v1/things", { body: readable, headers });
     return { reply, sendBody: () => void new Blob(["{}"]).stream().pipeTo(writable) };
   });
   await time.advance(10);
@@ -125,11 +125,11 @@ Deno.test("service refuses a write with a revoked key even if an older read of i
   await other.accounts.rotate(bystander.account.id, 0, NOON);
   const { promise, resolve: release } = Promise.withResolvers<void>();
   kv.held = () => promise;
-  const first = call(service, previous, "POST /v1/pets", { json: { name: "Rex", categoryId: 1 } });
+  const first = call(service, previous, "POST /v1/things", { json: { name: "Hammer", weight: 1 } });
   await time.advance(10);
   kv.held = () => undefined;
   await time.until(other.accounts.close(id), 1_000);
-  const second = call(service, key, "POST /v1/pets", { json: { name: "Rex", categoryId: 1 } });
+  const second = call(service, key, "POST /v1/things", { json: { name: "Hammer", weight: 1 } });
   release();
 
   const replies = await time.until(Promise.all([first, second]), 10_000);

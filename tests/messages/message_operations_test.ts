@@ -2,14 +2,17 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
 import { call, tally } from "../support/client.ts";
 import { RecordingService } from "../support/harness.ts";
-import { Shop } from "../support/pets.ts";
+import { Workshop } from "../support/workshop.ts";
 
 Deno.test("createMessage() queues a message, and does not return its account", async () => {
-  await using shop = await Shop.open();
-  const { account, apiKey: key } = await shop.createAccount();
-  shop.now += 1;
+  await using workshop = await Workshop.open();
+  const { account, apiKey: key } = await workshop.createAccount();
+  workshop.now += 1;
 
-  const response = await shop.fetch("POST /v1/messages", { key, json: { message: " Hello\n", to: "you" } });
+  const response = await workshop.fetch("POST /v1/messages", {
+    key,
+    json: { message: " Hello\n", to: "you" },
+  });
 
   assertEquals(response.status, 202);
   assertEquals(response.headers.get("content-type"), "application/json");
@@ -17,7 +20,7 @@ Deno.test("createMessage() queues a message, and does not return its account", a
   assertMatch(id, /^msg_\w{21}$/);
   const message = { message: " Hello\n", status: "queued", createdAt: "2027-01-15T12:00:00.001Z" };
   assertEquals(rest, message);
-  assertEquals(await stored(shop), [{ id, ...message, accountId: account.id }]);
+  assertEquals(await stored(workshop), [{ id, ...message, accountId: account.id }]);
 });
 
 Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], [
@@ -26,18 +29,19 @@ Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], [
 ]])(
   "createMessage() stores many messages at once, each with 10,000 characters %s",
   async (_, character) => {
-    await using shop = await Shop.open();
+    await using workshop = await Workshop.open();
     const json = { message: character.repeat(10_000) };
 
     const responses = await Promise.all(
       Array.from(
         { length: 20 },
-        (_, number) => shop.call("POST /v1/messages", { json, headers: { "idempotency-key": `${number}` } }),
+        (_, number) =>
+          workshop.call("POST /v1/messages", { json, headers: { "idempotency-key": `${number}` } }),
       ),
     );
 
     assertEquals(responses.map(({ status }) => status), new Array(20).fill(202));
-    assertEquals((await stored(shop)).map(({ message }) => message), new Array(20).fill(json.message));
+    assertEquals((await stored(workshop)).map(({ message }) => message), new Array(20).fill(json.message));
   },
 );
 
@@ -61,23 +65,23 @@ Deno.test.each([
 );
 
 Deno.test("createMessage() stores nothing if the account's count is corrupt", async () => {
-  await using shop = await Shop.open();
-  const { account: { id }, apiKey: key } = await shop.createAccount();
+  await using workshop = await Workshop.open();
+  const { account: { id }, apiKey: key } = await workshop.createAccount();
   const send = (json: object) =>
-    shop.fetch("POST /v1/messages", { key, json, headers: { "idempotency-key": "1" } });
-  await shop.kv.set(["messages_waiting", id], new Uint8Array([1]));
-  shop.expectsErrors = true;
+    workshop.fetch("POST /v1/messages", { key, json, headers: { "idempotency-key": "1" } });
+  await workshop.kv.set(["messages_waiting", id], new Uint8Array([1]));
+  workshop.expectsErrors = true;
 
   await assertError(await send({ message: "Hello" }), 500, "internal_error");
 
-  assertEquals(await stored(shop), []);
-  await shop.kv.delete(["messages_waiting", id]);
+  assertEquals(await stored(workshop), []);
+  await workshop.kv.delete(["messages_waiting", id]);
   const response = await send({ message: "Hello" });
   assertEquals([response.status, response.headers.has("idempotency-replayed")], [202, false]);
 });
 
 /** Every waiting message. */
-async function stored({ kv }: Shop): Promise<Record<string, unknown>[]> {
+async function stored({ kv }: Workshop): Promise<Record<string, unknown>[]> {
   const rows = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["messages"] }));
   return rows.map(({ value }) => JSON.parse(new TextDecoder().decode(value)));
 }

@@ -9,7 +9,7 @@ const HOUR = 3_600_000;
 async function statusesOf(operator: Operator, key: string, count: number): Promise<number[]> {
   await using service = await operator.serve();
   service.now = operator.now;
-  const responses = Array.from({ length: count }, () => service.fetch("GET /v1/pets", { key }));
+  const responses = Array.from({ length: count }, () => service.fetch("GET /v1/things", { key }));
   return (await Promise.all(responses)).map(({ status }) => status);
 }
 
@@ -34,7 +34,7 @@ Deno.test.each([
 
     const code = await operator.run(`accounts create ${options}`, "Zoë & co");
     const [key = "", ...more] = operator.out;
-    const { headers, status } = await service.fetch("GET /v1/pets", { key });
+    const { headers, status } = await service.fetch("GET /v1/things", { key });
 
     assertEquals([code, more, status], [0, [], 200]);
     assertMatch(key, /^as_test_[0-9A-Za-z]{38}$/);
@@ -231,7 +231,7 @@ Deno.test("accounts plan changes the plan at once, and accounts close ends the k
   await using operator = await Operator.start();
   await using service = await operator.serve();
   const { id, key } = await operator.createAccount();
-  const limit = async () => (await service.fetch("GET /v1/pets", { key })).headers.get("x-ratelimit-limit");
+  const limit = async () => (await service.fetch("GET /v1/things", { key })).headers.get("x-ratelimit-limit");
   const limits = [await limit()];
   const printed: unknown[] = [];
 
@@ -250,7 +250,7 @@ Deno.test("accounts plan changes the plan at once, and accounts close ends the k
     ...[0, 0, `Moved: ${id}, ${enterprise}`],
     ...[0, 0, `Closed: ${id}, ${enterprise}`],
   ]);
-  assertEquals((await service.fetch("GET /v1/pets", { key })).status, 401);
+  assertEquals((await service.fetch("GET /v1/things", { key })).status, 401);
 });
 
 Deno.test("accounts suspend and resume may be repeated, and keep suspendedAt", async () => {
@@ -283,7 +283,7 @@ Deno.test("accounts COMMAND works on a suspended account, and leaves it suspende
   await using service = await operator.serve();
   const { id, key } = await operator.createAccount();
   const codeOf = async (key: string) => {
-    const response = await service.fetch("GET /v1/pets", { key });
+    const response = await service.fetch("GET /v1/things", { key });
     return response.ok ? response.status : (await response.json()).code;
   };
   const keys = [key];
@@ -331,7 +331,7 @@ Deno.test("accounts unban ends a ban, and clears strikes", async () => {
   await using service = await operator.serve();
   const codes = async (count: number) => {
     const responses = await Promise.all(
-      Array.from({ length: count }, () => service.fetch("GET /v1/pets", { key })),
+      Array.from({ length: count }, () => service.fetch("GET /v1/things", { key })),
     );
     return await Promise.all(
       responses.map(async (response) => response.ok ? 200 : (await response.json()).code),
@@ -413,7 +413,7 @@ Deno.test.each<[string, string | undefined, RegExp]>([
   "%s reports keys that could not be printed",
   async (command, name, message) => {
     await using operator = await Operator.start();
-    operator.input = ["Zoë", "Rex"];
+    operator.input = ["Zoë", "Hammer"];
     operator.reader = () => Promise.reject(new Deno.errors.BrokenPipe("gone"));
 
     const code = await (name === undefined ? operator.run(command) : operator.run(command, name));
@@ -425,17 +425,19 @@ Deno.test.each<[string, string | undefined, RegExp]>([
   },
 );
 
-Deno.test("accounts delete removes a closed account and all its rows, except its animals", async () => {
+Deno.test("accounts delete removes a closed account and all its rows, except its things", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();
-  const json = { name: "Rex", categoryId: 1, message: "Hello" };
+  const json = { name: "Hammer", weight: 1, message: "Hello" };
   const refusals: unknown[] = [];
   const refused = async (account: string) => {
     refusals.push([await operator.run(`accounts delete ${account}`), ...operator.err]);
   };
   {
     await using service = await operator.serve();
-    for (const path of ["pets", "messages"]) await service.fetch(`POST /v1/${path}`, { key, json });
+    for (const path of ["things", "messages"]) {
+      await service.fetch(`POST /v1/${path}`, { key, json });
+    }
   }
 
   await refused("acct_0000");
@@ -456,7 +458,8 @@ Deno.test("accounts delete removes a closed account and all its rows, except its
   const keysOf = (...tables: Deno.KvKey) => keys.filter(([table = ""]) => tables.includes(table));
   assertEquals(keys.filter((key) => key.join().includes(id)), []);
   assertEquals(keysOf("accounts", "api_keys", "usage", "messages"), []);
-  assertEquals(keysOf("pets", "pets_by_status"), [["pets", 1], ["pets_by_status", "available", 1]]);
+  assertEquals(keysOf("items"), [["items", "things", 1]]);
+  assertEquals(keysOf("items_by").length, 3);
 });
 
 Deno.test("service stores no API key in any row", async () => {
@@ -470,9 +473,9 @@ Deno.test("service stores no API key in any row", async () => {
   }
   await using service = await operator.serve();
   const created = keys.map((key) =>
-    service.fetch("POST /v1/pets", {
+    service.fetch("POST /v1/things", {
       key,
-      json: { name: "Rex", categoryId: 7 },
+      json: { name: "Hammer", weight: 7 },
       headers: { "idempotency-key": "a" },
     })
   );
@@ -488,7 +491,7 @@ Deno.test("service stores no API key in any row", async () => {
       ? `${value}`
       : "?";
   const text = rows.map(({ key, value }) => `${key.join("/")} ${textOf(value)}`);
-  assertMatch(text.join("\n"), /^pets\/\d+ \{"id"/m);
+  assertMatch(text.join("\n"), /^items\/things\/\d+ \{"id"/m);
   assertEquals(text.filter((row) => row.endsWith("?")), []);
   assertEquals(text.filter((row) => keys.some((key) => row.includes(key.slice(8, 40)))), []);
 });

@@ -1,6 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
+import { CATALOGUE } from "../../src/catalogue.ts";
 import { openStore } from "../../src/engine/open.ts";
 import { Harness } from "../support/harness.ts";
+import { METRIC } from "../support/shipped.ts";
 import { NOON } from "../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -9,9 +11,9 @@ const ALERTS = new URL("../../src/operator/alerts.yml", import.meta.url);
 /** Names of the samples that a service on a KV file returns to Prometheus. */
 async function sampleNames(): Promise<ReadonlySet<string>> {
   const folder = await Deno.makeTempDir();
-  const path = `${folder}/animals.kv`;
+  const path = `${folder}/things.kv`;
   const store = await openStore(path, { clock: () => NOON, create: true });
-  const service = new Harness(await Deno.openKv(path), { store, operatorToken: TOKEN });
+  const service = new Harness(await Deno.openKv(path), { store, operatorToken: TOKEN, catalogue: CATALOGUE });
   const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
   await service[Symbol.asyncDispose]();
   await store.close();
@@ -30,7 +32,7 @@ Deno.test("alerts.yml names only metrics that GET /metrics returns", async () =>
 
   // Texts may name a histogram without a suffix.
   const isKnown = (name: string) => names.has(name) || names.has(`${name}_bucket`);
-  const named = new Set(rules.match(/\b(?:animal_store|process)_\w+/g));
+  const named = new Set(rules.match(RegExp(`\\b(?:${METRIC}|process)_\\w+`, "g")));
 
   assert(named.size > 10);
   assertEquals([...named].filter((name) => !isKnown(name)), []);

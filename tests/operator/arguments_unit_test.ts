@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { CLIENT_TASKS } from "../../src/process/cli.ts";
+import { OF_THINGS } from "../support/things.ts";
+import { clientTasks } from "../../src/process/cli.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
@@ -18,7 +19,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   ],
   "Name a command": ["accounts", "items", "messages"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
-  "There is no command items pets create": ["items pets create"],
+  "There is no command items things create": ["items things create"],
   "There is no command messages give": ["messages give 1"],
   "accounts create needs a NAME": ["accounts create", "accounts create --plan free"],
   [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>", "<escape>", "<half>"].map((name) =>
@@ -40,22 +41,22 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "has no argument 'extra'": [
     ...["create a", "list", "show acct_1", "plan acct_1 pro"].map((command) => `accounts ${command} extra`),
     ...[
-      "items pets list extra",
-      "items pets delete 1 extra",
+      "items things list extra",
+      "items things delete 1 extra",
       "messages take 1 extra",
       "messages remove - extra",
     ],
   ],
   "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro", "messages take 1 --plan free"],
-  "--gold": ["accounts create a --gold", "items pets list --gold"],
+  "--gold": ["accounts create a --gold", "items things list --gold"],
   "has no option --json": [
     "accounts show acct_1 --json",
     "messages take 1 --json",
-    "items pets delete 1 --json",
+    "items things delete 1 --json",
   ],
   "needs an ID": OF_AN_ACCOUNT.map((name) => `accounts ${name}`).concat(
-    "items pets set --name a",
-    "items pets delete",
+    "items things set --name a",
+    "items things delete",
   ),
   "accounts plan needs an ID and a PLAN": ["accounts plan", "accounts plan acct_1"],
   "needs the account's ID, acct_..., not its key": [...OF_AN_ACCOUNT, "plan"].map((name) =>
@@ -64,16 +65,21 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   [DURATION]: ["soon", "", "5", "1.5h", "5w", "1000000s"].map((grace) =>
     `accounts rotate acct_1 --grace=${grace}`
   ),
-  [`ID ${COUNT}`]: ["items pets set rex --status sold", "items pets delete 0", "items pets delete 1.0"],
-  "items pets set needs --name, --category-id": ["items pets set 1"],
-  "status must be one of available, pending, sold": ["items pets set 1 --status lost"],
-  "name must have 1 to 255 characters": ["items pets set 1 --name <empty>"],
-  "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
-    "items pets set 1 --name <blank>",
-    "items pets set 1 --name <tab>",
+  [`ID ${COUNT}`]: [
+    "items things set hammer --state lost",
+    "items things delete 0",
+    "items things delete 1.0",
   ],
-  "categoryId must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
-    `items pets set 1 --category-id=${id}`
+  "items things set needs --name, --weight, --state, --is-spare or --labels": ["items things set 1"],
+  "state must be one of new, used, lost": ["items things set 1 --state broken"],
+  "--is-spare must be yes or no": ["items things set 1 --is-spare true"],
+  "name must have 1 to 255 characters": ["items things set 1 --name <empty>"],
+  "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
+    "items things set 1 --name <blank>",
+    "items things set 1 --name <tab>",
+  ],
+  "weight must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
+    `items things set 1 --weight=${id}`
   ),
   "messages take needs a number N": ["messages take"],
   [`N ${COUNT}`]: ["messages take 0", "messages take all"],
@@ -99,7 +105,7 @@ async function run(line: string): Promise<{ code: number; out: string[]; err: st
   };
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommandLine(
-    CLIENT_TASKS,
+    clientTasks(OF_THINGS),
     line.split(" ").filter((word) => word !== "").map((word) => words.get(word) ?? word),
     {
       clock: unused,
@@ -127,7 +133,7 @@ for (const [message, lines] of Object.entries(misunderstood)) {
 Deno.test.each([
   ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
   ["accounts rotate --grace soon -h", "rotate"],
-  ["items -h", "pets"],
+  ["items -h", "things"],
   ["messages take --help", "take remove"],
 ])("runCommandLine() prints help for '%s'", async (line, names) => {
   const { code, out, err } = await run(line);

@@ -19,7 +19,7 @@ const CLOCK = { clock: Date.now };
 /** A temporary folder with a store, and the commands that back it up and restore it. */
 class Fixture implements AsyncDisposable {
   readonly folder: string = Deno.makeTempDirSync();
-  readonly store: string = `${this.folder}/animals.kv`;
+  readonly store: string = `${this.folder}/things.kv`;
   /** Lines that the last command wrote to standard output, and to standard error. */
   out: string[] = [];
   err: string[] = [];
@@ -82,20 +82,20 @@ Deno.test("main() backs up a store in use and restores it, each as one file for 
   await store.commit((operation) => operation.set(["rows", "newest"], new Uint8Array([1])));
 
   assertEquals([await fixture.run("backup BACKUP"), fixture.out], [0, []]);
-  assertEquals(fixture.err, [`Backed up animals.kv to BACKUP.`]);
+  assertEquals(fixture.err, [`Backed up things.kv to BACKUP.`]);
   await store.commit((operation) => operation.set(["rows", "later"], new Uint8Array([2])));
   await store.close();
-  assertEquals(await fixture.run("restore BACKUP", "DATA/animals.kv"), 0);
-  assertEquals(fixture.err, [`Restored DATA/animals.kv from BACKUP.`]);
+  assertEquals(await fixture.run("restore BACKUP", "DATA/things.kv"), 0);
+  assertEquals(fixture.err, [`Restored DATA/things.kv from BACKUP.`]);
 
-  const others = (await fixture.names()).filter((name) => !name.startsWith("animals.kv"));
-  assertEquals(others, ["BACKUP", "DATA", "DATA/animals.kv"]);
-  for (const [name, mode] of [["BACKUP", 0o600], ["DATA", 0o700], ["DATA/animals.kv", 0o600]] as const) {
+  const others = (await fixture.names()).filter((name) => !name.startsWith("things.kv"));
+  assertEquals(others, ["BACKUP", "DATA", "DATA/things.kv"]);
+  for (const [name, mode] of [["BACKUP", 0o600], ["DATA", 0o700], ["DATA/things.kv", 0o600]] as const) {
     const stat = await Deno.stat(`${fixture.folder}/${name}`);
     if (Deno.build.os !== "windows") assertEquals((stat.mode ?? 0) & 0o777, mode, name);
   }
   const expected = (await rowsOf(fixture.store)).filter(({ key }) => key[1] !== "later");
-  assertEquals(await rowsOf(`${fixture.folder}/DATA/animals.kv`), expected);
+  assertEquals(await rowsOf(`${fixture.folder}/DATA/things.kv`), expected);
   assertEquals(expected.length, 5);
 });
 
@@ -128,7 +128,7 @@ Deno.test("main() restores nothing from a damaged backup and leaves no files", a
     await t.step(`the backup is ${what}`, async () => {
       await Deno.writeFile(`${fixture.folder}/BACKUP`, damaged);
 
-      const code = await fixture.run("restore BACKUP", "DATA/animals.kv");
+      const code = await fixture.run("restore BACKUP", "DATA/things.kv");
 
       assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
       assertMatch(fixture.err.join(), /^BACKUP was not restored: [^\n]+\.$/);
@@ -143,8 +143,8 @@ Deno.test.each([
   ["backup BACKUP", "TEXT", /^TEXT was not backed up: .*not a database\.$/],
   ["backup BACKUP", "FOREIGN", /^FOREIGN was not backed up: its rows have version 9, [^\n]+\.$/],
   ["backup BACKUP", "SQLITE", /^SQLITE was not backed up: it is not a Deno KV\.$/],
-  ["backup TEXT", "animals.kv", /^animals\.kv was not backed up: TEXT exists, [^\n]+\.$/],
-  ["backup NONE/BACKUP", "animals.kv", /^animals\.kv was not backed up: there is no folder NONE\.$/],
+  ["backup TEXT", "things.kv", /^things\.kv was not backed up: TEXT exists, [^\n]+\.$/],
+  ["backup NONE/BACKUP", "things.kv", /^things\.kv was not backed up: there is no folder NONE\.$/],
   [
     "backup BACKUP",
     ":memory:",
@@ -152,18 +152,18 @@ Deno.test.each([
   ],
   ["backup BACKUP", "http://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
   ["restore SQLITE", "https://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
-  ["restore SQLITE", "animals.kv", /^SQLITE was not restored: animals\.kv exists, [^\n]+\.$/],
+  ["restore SQLITE", "things.kv", /^SQLITE was not restored: things\.kv exists, [^\n]+\.$/],
   ["restore SQLITE", "HALF", /^SQLITE was not restored: HALF-wal exists, [^\n]+\.$/],
   ["restore SQLITE", "TORN", /^SQLITE was not restored: TORN-journal exists, [^\n]+\.$/],
-  ["restore SQLITE", "NEW/animals.kv", /^SQLITE was not restored: it is not a Deno KV\.$/],
-  ["restore TEXT", "NEW/animals.kv", /^TEXT was not restored: it is not a backup of a store\.$/],
+  ["restore SQLITE", "NEW/things.kv", /^SQLITE was not restored: it is not a Deno KV\.$/],
+  ["restore TEXT", "NEW/things.kv", /^TEXT was not restored: it is not a backup of a store\.$/],
   [
     "restore FOREIGN",
-    "NEW/animals.kv",
+    "NEW/things.kv",
     /^FOREIGN was not restored: it is a store, not a backup of one: [^\n]+\.$/,
   ],
-  ["restore MISSING", "NEW/animals.kv", /^MISSING was not restored: there is no such file\.$/],
-  ["restore SQLITE", "TEXT/animals.kv", /^SQLITE was not restored: [^\n]+\.$/],
+  ["restore MISSING", "NEW/things.kv", /^MISSING was not restored: there is no such file\.$/],
+  ["restore SQLITE", "TEXT/things.kv", /^SQLITE was not restored: [^\n]+\.$/],
 ])(
   "main() explains in one line why '%s' fails with KV_PATH=%s and leaves no files",
   async (command, kvPath, expected) => {
@@ -173,7 +173,7 @@ Deno.test.each([
     await Deno.writeTextFile(`${folder}/TEXT`, "This is no database. ".repeat(1_000));
     for (const rest of ["HALF-wal", "TORN-journal"]) await Deno.writeTextFile(`${folder}/${rest}`, "");
     const sqlite = new DatabaseSync(`${folder}/SQLITE`);
-    sqlite.exec("CREATE TABLE animals (name text)");
+    sqlite.exec("CREATE TABLE things (name text)");
     sqlite.close();
     {
       using kv = await Deno.openKv(`${folder}/FOREIGN`);
@@ -184,7 +184,7 @@ Deno.test.each([
 
     const code = await fixture.run(
       command,
-      kvPath.replace("animals.kv", (name) => kvPath === name ? fixture.store : name),
+      kvPath.replace("things.kv", (name) => kvPath === name ? fixture.store : name),
     );
 
     assertEquals([code, fixture.out, fixture.err.length], [1, [], 1]);
@@ -202,7 +202,7 @@ Deno.test.each(["backup", "restore", "backup ONE TWO", "backup ONE --fast", "res
 
     assertEquals([code, fixture.out, fixture.err.length], [2, [], 1]);
     assertMatch(fixture.err.join(), new RegExp(`\\. See: deno task ${command.split(" ")[0]} --help$`));
-    assertEquals(await fixture.names(), ["animals.kv"]);
+    assertEquals(await fixture.names(), ["things.kv"]);
   },
 );
 
@@ -264,7 +264,7 @@ Deno.test("writeAtomically() creates a file with any valid name", async () => {
     );
   }
 
-  assertEquals(await fixture.names(), [...names, "animals.kv"].sort());
+  assertEquals(await fixture.names(), [...names, "things.kv"].sort());
 });
 
 Deno.test({
@@ -299,7 +299,7 @@ Deno.test("writeAtomically() keeps a file that appeared at its path and removes 
   );
 
   assertEquals(await Deno.readTextFile(path), "theirs");
-  assertEquals(await fixture.names(), ["animals.kv", "file"]);
+  assertEquals(await fixture.names(), ["file", "things.kv"]);
 });
 
 Deno.test("writeAtomically() creates nothing at its path before the file is complete", async () => {
@@ -312,6 +312,6 @@ Deno.test("writeAtomically() creates nothing at its path before the file is comp
   });
 
   assertEquals(seen.flat().includes("file"), false);
-  assertEquals(await fixture.names(), ["animals.kv", "file"]);
+  assertEquals(await fixture.names(), ["file", "things.kv"]);
   assertEquals(await Deno.readTextFile(`${fixture.folder}/file`), "text");
 });

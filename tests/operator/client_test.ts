@@ -8,7 +8,7 @@ const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 /** How to respond to a request. `send` forwards it. */
 type Responder = (send: () => Promise<Response>, target: string) => Response | Promise<Response>;
 
-/** A service that an operator's commands call, and the requests that it received, such as `GET /v1/pets`. */
+/** A service that an operator's commands call, and the requests that it received, such as `GET /v1/things`. */
 class Remote implements AsyncDisposable {
   requests: string[] = [];
   respond: Responder = (send) => send();
@@ -56,7 +56,7 @@ function textsOf({ out }: Operator): string[] {
 Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
   const runAll = async (operator: Operator, service: Harness) => {
     const { id, key } = await operator.createAccount("--plan pro");
-    await service.fetch("POST /v1/pets", { key, json: { name: "Rex", categoryId: 7 } });
+    await service.fetch("POST /v1/things", { key, json: { name: "Hammer", weight: 7 } });
     await service.fetch("POST /v1/messages", { key, json: { message: "Grüße\n🐶" } });
     await service.app.settle();
     operator.input = ["Zoë", "", "Tom"];
@@ -77,15 +77,15 @@ Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
         ...["show acct_none", "create -", "create a --plan gold", "list", "list --json", "--help"],
       ].map((command) => `accounts ${command.replace("ID", id)}`).concat(
         ...[
-          "items pets list",
-          "items pets list --json",
-          "items pets set 1 --status sold --name",
-          "items pets delete 1",
+          "items things list",
+          "items things list --json",
+          "items things set 1 --status sold --name",
+          "items things delete 1",
         ],
-        ...["items pets delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
+        ...["items things delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
       )
     ) {
-      const code = await operator.run(command, ...(command.endsWith("--name") ? ["Rex Rex"] : []));
+      const code = await operator.run(command, ...(command.endsWith("--name") ? ["Hammer Hammer"] : []));
       // Accounts are listed in order of their IDs, which are random.
       const out = operator.out.map((line) => line.replaceAll(/(as_test|acct|msg)_\w+/g, "$1")).sort();
       const err = operator.err.map((line) => line.replaceAll(id, "ID"));

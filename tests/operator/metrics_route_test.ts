@@ -12,7 +12,7 @@ const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 /** The samples of a service, by name and labels. */
 async function samplesOf(service: Harness): Promise<ReadonlyMap<string, number>> {
   const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
-  const samples = text.matchAll(/^animal_store_(\S+) (\S+)$/gm);
+  const samples = text.matchAll(/^thing_store_(\S+) (\S+)$/gm);
   return new Map([...samples].map(([, name = "", value]) => [name, Number(value)]));
 }
 
@@ -26,7 +26,7 @@ Deno.test("GET /metrics returns every metric, and only to the operator", async (
   assertEquals(status, 200);
   assertEquals(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   assertEquals(headers.get("cache-control"), "no-store");
-  assertEquals([...text.matchAll(/^# TYPE animal_store_(.*)$/gm)].map(([, family]) => family), [
+  assertEquals([...text.matchAll(/^# TYPE thing_store_(.*)$/gm)].map(([, family]) => family), [
     "build_info gauge",
     "requests_total counter",
     "request_duration_seconds histogram",
@@ -79,16 +79,16 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans", async (
 
   await call(service, key, "POST /v1/messages", { json: { message: "Hello" } });
   await getBanned(service, free);
-  await call(service, undefined, "PROPFIND /v1/pets");
+  await call(service, undefined, "PROPFIND /v1/things");
 
   const after = await samplesOf(service);
   const grown = (name: string) => (after.get(name) ?? NaN) - (before.get(name) ?? 0);
   const counts = {
     'requests_total{route="/v1/messages",method="POST",status="202"}': 1,
-    'requests_total{route="/v1/pets",method="GET",status="200"}': 60,
-    'requests_total{route="/v1/pets",method="GET",status="429"}': 62,
-    'requests_total{route="/v1/pets",method="other",status="405"}': 1,
-    'request_duration_seconds_count{route="/v1/pets"}': 123,
+    'requests_total{route="/v1/things",method="GET",status="200"}': 60,
+    'requests_total{route="/v1/things",method="GET",status="429"}': 62,
+    'requests_total{route="/v1/things",method="other",status="405"}': 1,
+    'request_duration_seconds_count{route="/v1/things"}': 123,
     'admitted_total{plan="business"}': 1,
     'admitted_total{plan="free"}': 60,
     'admitted_total{plan=""}': 1,
@@ -113,7 +113,7 @@ Deno.test("GET /metrics counts only its own service, not another one in the same
 
   const [own, others] = [await samplesOf(service), await samplesOf(other)];
 
-  const requests = 'requests_total{route="/v1/pets",method="GET",status="200"}';
+  const requests = 'requests_total{route="/v1/things",method="GET",status="200"}';
   assertEquals([own.get(requests), others.get(requests)], [1, undefined]);
   const commits = 'kv_operation_duration_seconds_count{operation="write"}';
   assertEquals([(own.get(commits) ?? 0) > 0, others.get(commits)], [true, undefined]);
@@ -193,7 +193,7 @@ Deno.test("GET /metrics returns 500 if a stored count of messages is corrupt", a
 
 Deno.test("GET /metrics returns start time, memory and, for a KV file, its size", async () => {
   const folder = await Deno.makeTempDir();
-  const path = `${folder}/animals.kv`;
+  const path = `${folder}/things.kv`;
   const store = await openStore(path, { clock: () => NOON, create: true });
   const kv = await Deno.openKv(path);
   {
@@ -206,7 +206,7 @@ Deno.test("GET /metrics returns start time, memory and, for a KV file, its size"
     const valueOf = (name: string) => Number(RegExp(`^${name} (\\d+(?:\\.\\d+)?)$`, "m").exec(text)?.[1]);
     assertEquals(valueOf("process_start_time_seconds"), performance.timeOrigin / 1_000);
     assertGreater(valueOf("process_resident_memory_bytes"), 1_000_000);
-    assertEquals(valueOf("animal_store_kv_file_bytes"), store.fileSize);
+    assertEquals(valueOf("thing_store_kv_file_bytes"), store.fileSize);
     assertEquals(without.has("kv_file_bytes"), false);
   }
   await store.close();

@@ -33,7 +33,7 @@ class Office extends Harness {
   }
 
   async codeOf(key: string): Promise<string | number> {
-    const response = await this.fetch("GET /v1/pets", { key });
+    const response = await this.fetch("GET /v1/things", { key });
     return response.ok ? response.status : (await response.json()).code;
   }
 }
@@ -46,7 +46,7 @@ Deno.test("service has operators' operations only with a token, without CORS and
   };
   const log = createLog({ access: output, errors: output, secrets: [TOKEN], clock: () => 0 });
   await using service = await Office.open({ log });
-  const headers = { origin: "https://pets.example", "x-request-id": TOKEN };
+  const headers = { origin: "https://things.example", "x-request-id": TOKEN };
   const preflight = { ...headers, "access-control-request-method": "POST" };
 
   for (
@@ -78,7 +78,7 @@ Deno.test("service logs each operator's request with its ids, but no name or key
     names: ["Bob", "Eve"],
   });
   assertEquals(service.operations.map(({ ids }) => ids), [[id], made.map(({ account }) => account.id)]);
-  await service.fetch("POST /v1/pets", { key: apiKey, json: { name: "Rex", categoryId: 1 } });
+  await service.fetch("POST /v1/things", { key: apiKey, json: { name: "Hammer", weight: 1 } });
   const message = await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
   const messageId = (await message.json()).id;
   service.operations.length = 0;
@@ -93,8 +93,8 @@ Deno.test("service logs each operator's request with its ids, but no name or key
     [`DELETE ${ACCOUNTS}/${id}`, undefined, "deleteAccount", [id], 409],
     [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200],
     ["POST /operator/v1/messages/remove", { ids: [messageId, "Bob"] }, "removeMessages", [messageId], 204],
-    ["PATCH /operator/v1/pets/1", { name: "Bob" }, "updateOwnedPet", ["1"], 200],
-    ["DELETE /operator/v1/pets/77", undefined, "deleteOwnedPet", [], 404],
+    ["PATCH /operator/v1/things/1", { name: "Bob" }, "updateOwnedThing", ["1"], 200],
+    ["DELETE /operator/v1/things/77", undefined, "deleteOwnedThing", [], 404],
   ];
 
   for (const [target, json] of cases) {
@@ -138,7 +138,7 @@ Deno.test("service charges wrong operator tokens to the address, and returns 429
   for (let count = 0; count < 60; count++) {
     const key = [TOKEN.slice(1), apiKey, ""][count % 3];
     const response = await service.fetch(`POST ${ACCOUNTS}`, { json: NEW, key: key ?? "" });
-    assertEquals(response.headers.get("www-authenticate"), 'Bearer realm="animal-store-operator"');
+    assertEquals(response.headers.get("www-authenticate"), 'Bearer realm="thing-store-operator"');
     await assertError(response, 401, "invalid_operator_token");
   }
 
@@ -240,7 +240,7 @@ Deno.test.each<[string, unknown, RegExp]>([
   [`GET ${ACCOUNTS}?cursor=%ff`, undefined, /cursor must be a cursor from a Link header of this service\.$/],
   ["GET /operator/v1/messages?limit=101", undefined, /limit must be an integer from 1 to 100\.$/],
   ["POST /operator/v1/messages/remove", { ids: Array(501).fill("a") }, /^ids must have at most 500 items\.$/],
-  ["PATCH /operator/v1/pets/1", { status: "lost" }, /^status must be one of/],
+  ["PATCH /operator/v1/things/1", { state: "broken" }, /^state must be one of/],
 ])("%s returns 400 to an invalid request, and changes nothing", async (target, json, message) => {
   await using service = await Office.open();
   const { account: { id } } = await service.createAccount("free");
@@ -256,7 +256,7 @@ Deno.test("updateAccount() changes plan, limits and suspension at the next reque
   await using service = await Office.open();
   const { account: { id }, apiKey } = await service.done(`POST ${ACCOUNTS}`, NEW);
   const limit = async () => {
-    const { headers } = await service.fetch("GET /v1/pets", { key: apiKey });
+    const { headers } = await service.fetch("GET /v1/things", { key: apiKey });
     return headers.get("ratelimit-policy")?.match(/q=\d+/g)?.join();
   };
   const change = (json: object) => service.done(`PATCH ${ACCOUNTS}/${id}`, json);
@@ -389,5 +389,5 @@ Deno.test("service returns 503 key_in_doubt with the key if the commit's outcome
   service.disturbance = {};
 
   assertEquals([response.status, code, account.name], [503, "key_in_doubt", NEW.name]);
-  assertEquals((await time.until(service.fetch("GET /v1/pets", { key: apiKey }), 10_000)).status, 200);
+  assertEquals((await time.until(service.fetch("GET /v1/things", { key: apiKey }), 10_000)).status, 200);
 });

@@ -2,6 +2,8 @@ import config from "../../deno.json" with { type: "json" };
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
+import { CATALOGUE } from "../../src/catalogue.ts";
+import { PRINT } from "../../src/page/identity.ts";
 import { MODULES } from "../../src/page/page.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { SAMPLES } from "../support/operations.ts";
@@ -86,18 +88,18 @@ Deno.test("getPage() allows only its own style and script", async () => {
 
 Deno.test("getPage() contains the public URL, or else paths and a placeholder of the host", async () => {
   const own = await getPage();
-  const { response, html } = await getPage({ publicUrl: "https://shop.example/animals" });
+  const { response, html } = await getPage({ publicUrl: "https://workshop.example/things" });
 
-  assertStringIncludes(own.html, "'http://THIS_HOST/v1/pets'");
+  assertStringIncludes(own.html, "'http://THIS_HOST/v1/things'");
   assertStringIncludes(own.html, 'href="/v1/openapi.json"');
-  assertStringIncludes(html, "'https://shop.example/animals/v1/pets'");
-  assertStringIncludes(html, 'href="https://shop.example/animals/v1/openapi.json"');
-  assertStringIncludes(html, 'data-base="https://shop.example/animals"');
+  assertStringIncludes(html, "'https://workshop.example/things/v1/things'");
+  assertStringIncludes(html, 'href="https://workshop.example/things/v1/openapi.json"');
+  assertStringIncludes(html, 'data-base="https://workshop.example/things"');
   const policy = response.headers.get("content-security-policy") ?? "";
-  assertStringIncludes(policy, "connect-src 'self' https://shop.example;");
+  assertStringIncludes(policy, "connect-src 'self' https://workshop.example;");
   assertEquals(
     response.headers.get("link"),
-    '<https://shop.example/animals/v1/openapi.json>; rel="service-desc"',
+    '<https://workshop.example/things/v1/openapi.json>; rel="service-desc"',
   );
 });
 
@@ -169,20 +171,28 @@ Deno.test("getPage() returns one response of at most 30 kB, compressed", async (
 
 Deno.test("getPage() names the version, and the contact if there is one", async () => {
   const own = await getPage();
-  const { html } = await getPage({ securityContact: "mailto:a@shop.example" });
+  const { html } = await getPage({ securityContact: "mailto:a@workshop.example" });
 
-  assertStringIncludes(own.html, `<p>Animal Store ${config.version}</p>`);
+  assertStringIncludes(own.html, `<p>Thing Store ${config.version}</p>`);
   assert(!own.html.includes("Contact"));
-  assertStringIncludes(html, '<a href="mailto:a@shop.example">Contact</a>');
+  assertStringIncludes(html, '<a href="mailto:a@workshop.example">Contact</a>');
 });
 
-Deno.test("only identity.ts of the page names animals and paws", async () => {
+/** Lines that name the print of the page, or what a collection of the catalogue has. */
+const NAMES = RegExp(
+  `.*\\b(?:${
+    [PRINT, ...CATALOGUE.resources.flatMap(({ name, nouns: { one, many } }) => [name, one, many])].join("|")
+  }).*`,
+  "gi",
+);
+
+Deno.test("only identity.ts of the page names its prints, and no file what is listed", async () => {
   const folder = new URL("../../src/page/", import.meta.url);
   const files = ["console", "guide", "html", "page", "reference"].map((name) => `${name}.ts`);
   const scripts = MODULES.map((name) => `script/${name}.js`);
   for (const file of ["page.css", ...files, ...scripts]) {
     assertEquals(
-      (await Deno.readTextFile(new URL(file, folder))).match(/.*(?:animal|pets?\b|paw).*/gi),
+      (await Deno.readTextFile(new URL(file, folder))).match(NAMES),
       null,
       file,
     );

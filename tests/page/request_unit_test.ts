@@ -4,7 +4,7 @@ import { buildRequest, sample } from "../../src/page/script/request.js";
 const CREATE = {
   base: "http://localhost:8000",
   method: "POST",
-  path: "/v1/pets",
+  path: "/v1/things",
   bodyType: "application/json",
   key: "as_test_abcdef",
 };
@@ -12,12 +12,12 @@ const FIELDS = [
   { name: "Idempotency-Key", place: "header", value: "it's" },
   { name: "If-Match", place: "header", value: "" },
 ];
-const BODY = '{\n  "name": "O\'Rex \\"X\\"",\n  "categoryId": 9223372036854775807\n}';
+const BODY = '{\n  "name": "O\'Hammer \\"X\\"",\n  "weight": 9223372036854775807\n}';
 
 Deno.test("buildRequest() omits empty fields and keeps the body as typed", () => {
   assertEquals(buildRequest(CREATE, FIELDS, BODY), {
     method: "POST",
-    url: "http://localhost:8000/v1/pets",
+    url: "http://localhost:8000/v1/things",
     headers: [
       ["Authorization", "Bearer as_test_abcdef"],
       ["Content-Type", "application/json"],
@@ -29,16 +29,16 @@ Deno.test("buildRequest() omits empty fields and keeps the body as typed", () =>
 });
 
 Deno.test("buildRequest() percent-encodes values in the URL", () => {
-  const target = { ...CREATE, method: "GET", path: "/v1/pets/{petId}", key: "" };
+  const target = { ...CREATE, method: "GET", path: "/v1/things/{thingId}", key: "" };
   const request = buildRequest(target, [
-    { name: "petId", place: "path", value: "a/b?$&" },
+    { name: "thingId", place: "path", value: "a/b?$&" },
     { name: "status", place: "query", value: "a&b\ud800" },
     { name: "limit", place: "query", value: "" },
   ]);
 
   assertEquals(request, {
     method: "GET",
-    url: "http://localhost:8000/v1/pets/a%2Fb%3F%24%26?status=a%26b%EF%BF%BD",
+    url: "http://localhost:8000/v1/things/a%2Fb%3F%24%26?status=a%26b%EF%BF%BD",
     headers: [],
     body: "",
   });
@@ -80,7 +80,7 @@ for (
       assertEquals(/422[^]*fine\s*$/.test(new TextDecoder().decode(stdout)), true);
       assertEquals(await arrived, [
         "POST",
-        "/v1/pets",
+        "/v1/things",
         ...request.headers.map(([, value]: readonly [string, string]) => value),
         request.body,
       ]);
@@ -98,8 +98,8 @@ async function isInstalled(program: string): Promise<boolean> {
 
 Deno.test("sample() returns the request as plain HTTP for the language http", () => {
   assertEquals(
-    sample("http", buildRequest(CREATE, [], '{"categoryId":9223372036854775807}')),
-    "POST http://localhost:8000/v1/pets\nAuthorization: Bearer as_test_abcdef\n" +
-      'Content-Type: application/json\n\n{"categoryId":9223372036854775807}',
+    sample("http", buildRequest(CREATE, [], '{"weight":9223372036854775807}')),
+    "POST http://localhost:8000/v1/things\nAuthorization: Bearer as_test_abcdef\n" +
+      'Content-Type: application/json\n\n{"weight":9223372036854775807}',
   );
 });

@@ -45,8 +45,8 @@ Deno.test("jsonPieces() distinguishes names, strings, numbers and literals, and 
 });
 
 Deno.test("nextCursor() returns the cursor of the link to the next page only", () => {
-  assertEquals(nextCursor('<http://a/v1/pets?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
-  assertEquals(nextCursor('<http://a/v1/pets?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
+  assertEquals(nextCursor('<http://a/v1/things?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
+  assertEquals(nextCursor('<http://a/v1/things?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
   assertEquals(nextCursor(null), "");
 });
 
@@ -61,8 +61,8 @@ Deno.test("readProblem() returns the code and message of an Error body, otherwis
 });
 
 Deno.test("namesIn() returns the names that are words of the message", () => {
-  const message = "The If-Match must be entity tags; categoryId must be an integer";
-  assertEquals(namesIn(message, ["If-Match", "categoryId", "limit", "tag"]), ["If-Match", "categoryId"]);
+  const message = "The If-Match must be entity tags; weight must be an integer";
+  assertEquals(namesIn(message, ["If-Match", "weight", "limit", "tag"]), ["If-Match", "weight"]);
   assertEquals(namesIn("", ["limit"]), []);
 });
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
-import { REX, Shop } from "../support/pets.ts";
+import { REX, Shop } from "./shop.ts";
 
 const SUNSET = Date.UTC(2030, 11, 5);
 

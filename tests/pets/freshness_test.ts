@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { petsIn, REX, Shop } from "../support/pets.ts";
+import { petsIn, REX, Shop } from "./shop.ts";
 
 Deno.test("service shows each change at the next request, in two processes and through caches", async () => {
   await using shop = await Shop.open();

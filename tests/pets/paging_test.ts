@@ -1,6 +1,7 @@
 import { assertEquals, assertLess } from "@std/assert";
 import { nextTarget } from "../support/client.ts";
-import { all, petsIn, REX, Shop } from "../support/pets.ts";
+import { all, petsIn, REX, Shop } from "./shop.ts";
+import { PETS } from "../../src/pets/pets.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import { seededRandom } from "../support/time.ts";
 
@@ -93,6 +94,6 @@ Deno.test.each(["", "&status=sold"])(
 
     assertEquals(seen.filter((id) => kept.includes(id)), kept);
     assertEquals(seen, [...new Set(seen)].sort((a, b) => a - b));
-    await assertConsistent(shop.kv);
+    await assertConsistent(shop.kv, [PETS]);
   },
 );

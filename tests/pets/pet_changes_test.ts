@@ -2,7 +2,8 @@ import { assertEquals, assertGreater, assertNotEquals } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
 import { call } from "../support/client.ts";
 import { RecordingService } from "../support/harness.ts";
-import { petsIn, REX, Shop } from "../support/pets.ts";
+import { OF_PETS, petsIn, REX, Shop } from "./shop.ts";
+import { PETS } from "../../src/pets/pets.ts";
 import { assertConsistent, storeName } from "../support/stored_rows.ts";
 
 Deno.test.each([
@@ -31,7 +32,7 @@ Deno.test.each([
     const ids = [...(changed.status === status ? [1] : []), ...(status === "sold" ? [2] : [])];
     assertEquals(await shop.ids(`?status=${status}`), ids);
   }
-  await assertConsistent(shop.kv);
+  await assertConsistent(shop.kv, [PETS]);
 });
 
 Deno.test("createPet() rejects a merge patch", async () => {
@@ -81,7 +82,7 @@ Deno.test("deletePet() removes the animal, and no process uses its ID again", as
   assertEquals([await shop.ids(), await shop.ids("?status=sold")], [[1, 2], [2]]);
   await using later = shop.beside();
   assertGreater((await later.add("sold"))[0] ?? 0, 3);
-  await assertConsistent(shop.kv);
+  await assertConsistent(shop.kv, [PETS]);
 });
 
 const MISMATCH = { "if-match": '"other"' };
@@ -248,7 +249,7 @@ Deno.test.each([" ", "\u00a0\u3000", "R\u0000e\nx\u009b", "\u202eRex"])(
   async (name) => {
     await using shop = await Shop.open();
     await shop.add("available");
-    await storeName(shop.kv, 1, name);
+    await storeName(shop.kv, 1, name, PETS);
     const match = { "if-match": (await shop.call("GET /v1/pets/1")).headers.get("etag") ?? "" };
 
     const listed = await shop.call("GET /v1/pets?status=available");
@@ -260,7 +261,7 @@ Deno.test.each([" ", "\u00a0\u3000", "R\u0000e\nx\u009b", "\u202eRex"])(
     for (const [response, status] of [[listed, "available"], [sold, "sold"], [kept, "sold"]] as const) {
       assertEquals<unknown>(await petsIn(response), [{ id: 1, ...REX, name, status }]);
     }
-    await assertConsistent(shop.kv);
+    await assertConsistent(shop.kv, [PETS]);
   },
 );
 
@@ -324,12 +325,12 @@ Deno.test("service loses no simultaneous change to fields of one animal, in two 
     categoryId,
     status,
   }]);
-  await assertConsistent(shop.kv);
+  await assertConsistent(shop.kv, [PETS]);
 });
 
 Deno.test("service loses no change that another process makes between its read and its commit", async () => {
-  await using service = await RecordingService.open();
-  await using other = service.beside();
+  await using service = await RecordingService.open({ catalogue: OF_PETS });
+  await using other = service.beside({ catalogue: OF_PETS });
   const { time } = service;
   const { apiKey: key } = await service.createAccount();
   await call(service, key, "POST /v1/pets", { json: REX });

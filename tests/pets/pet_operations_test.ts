@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
-import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
+import { JSON_TYPE } from "../support/client.ts";
+import { REX, Shop } from "./shop.ts";
 
 Deno.test("createPet() returns the animal, its location and its ETag", async () => {
   await using shop = await Shop.open();

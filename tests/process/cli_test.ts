@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { call } from "../support/client.ts";
 import { Operator } from "../support/operator.ts";
-import { addItem, SHIPPED } from "../support/shipped.ts";
+import { HAMMER } from "../support/things.ts";
 
 Deno.test("main() prints help even if a variable is invalid", async () => {
   await using operator = await Operator.start();
@@ -39,7 +40,7 @@ Deno.test("main() leaves only the rows of its commands in the KV", async () => {
   const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
 
   const codes: number[] = [];
-  for (const command of [...commands, "accounts list", "messages take 5", `items ${SHIPPED.name} list`]) {
+  for (const command of [...commands, "accounts list", "messages take 5", "items things list"]) {
     codes.push(await operator.run(command));
   }
 
@@ -58,7 +59,7 @@ Deno.test("main() works on the KV file of a running, busy service", async () => 
   let isBusy = true;
   const work = async () => {
     while (isBusy) {
-      statuses.add((await addItem(service, key)).status);
+      statuses.add((await call(service, key, "POST /v1/things", { json: HAMMER })).status);
       service.now += 100;
     }
   };

@@ -5,7 +5,7 @@ import { MessageStore } from "../../src/messages/message_store.ts";
 import { PETS } from "../../src/pets/pets.ts";
 import { beginCollections, ResourceError } from "../../src/resource/mod.ts";
 import { Harness } from "../support/harness.ts";
-import { REX } from "../support/pets.ts";
+import { OF_PETS, REX } from "../pets/shop.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import type { WrittenStore } from "./write.ts";
 
@@ -33,7 +33,7 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
   await beginCollections(store, CATALOGUE.resources, { create: true });
   assertEquals((await kv.get(["resources", "pets"])).value, encodeJson({ filters: ["status"] }));
   {
-    await using service = new Harness(kv, { store });
+    await using service = new Harness(kv, { store, catalogue: OF_PETS });
     service.now = written.now;
     const { key, previousKey, closedKey, bannedKey } = written;
     const headers = { "idempotency-key": "once" };
@@ -60,7 +60,7 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
     assertEquals((await service.fetch("DELETE /v1/pets/2", { key })).status, 204);
     const added = await service.fetch("POST /v1/pets", { key, json: REX });
     assertEquals([added.status, (await added.json()).id > 5], [201, true]);
-    await assertConsistent(kv);
+    await assertConsistent(kv, [PETS]);
   }
   await store.close();
   await Deno.remove(folder, { recursive: true });

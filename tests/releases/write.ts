@@ -7,7 +7,7 @@
 import { Connection } from "../../src/engine/connection.ts";
 import { requireSchema } from "../../src/engine/schema_version.ts";
 import { Harness } from "../support/harness.ts";
-import { REX } from "../support/pets.ts";
+import { REX } from "../pets/shop.ts";
 import { NOON } from "../support/time.ts";
 
 /** A row with a text or a count. */

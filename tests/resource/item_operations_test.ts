@@ -1,14 +1,15 @@
 import { assertEquals } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
 import { nextTarget } from "../support/client.ts";
-import { HAMMER } from "../support/things.ts";
+import { HAMMER, OF_THINGS, THINGS } from "../support/things.ts";
 import { Workshop } from "../support/workshop.ts";
 
 const OPERATOR_TOKEN = "the-operators-token-in-the-tests";
 const STORED = { ...HAMMER, state: "new", isSpare: false };
 
-Deno.test("operations of a resource refuse unknown names, even without Prefer", async () => {
-  await using workshop = await Workshop.open();
+Deno.test("operations of a resource refuse unknown names, even without Prefer, unless it is lenient", async () => {
+  const { isLenient: _, ...strict } = THINGS;
+  await using workshop = await Workshop.open({ catalogue: { ...OF_THINGS, resources: [strict] } });
   await workshop.add({});
 
   for (

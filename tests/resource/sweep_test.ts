@@ -1,23 +1,24 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { carryOut, type Commit } from "../support/fake_kv.ts";
 import type { Harness } from "../support/harness.ts";
-import { REX, Shop } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
+import { Workshop } from "../support/workshop.ts";
 
 const DAY = 86_400_000;
 const COUNTS = "idempotency_counts";
 
-/** Adds an animal with each of these Idempotency-Keys, 1 ms apart. */
-async function createAll(shop: Shop, keys: readonly string[]): Promise<void> {
+/** Adds a thing with each of these Idempotency-Keys, 1 ms apart. */
+async function createAll(workshop: Workshop, keys: readonly string[]): Promise<void> {
   for (const key of keys) {
-    await create(shop, key);
-    shop.now++;
+    await create(workshop, key);
+    workshop.now++;
   }
 }
 
-/** Adds an animal. Returns whether the reply was replayed. */
-async function create(shop: Shop, key: string): Promise<boolean> {
-  const { headers, body } = await shop.call("POST /v1/pets", {
-    json: REX,
+/** Adds a thing. Returns whether the reply was replayed. */
+async function create(workshop: Workshop, key: string): Promise<boolean> {
+  const { headers, body } = await workshop.call("POST /v1/things", {
+    json: HAMMER,
     headers: { "idempotency-key": key },
   });
   await body?.cancel();
@@ -49,82 +50,82 @@ async function stepsOf(service: Harness, now: number, count: number): Promise<un
 }
 
 Deno.test("service sweeps expired replies in ten commits per step, each within KV's limit of checks", async () => {
-  await using shop = await Shop.open();
+  await using workshop = await Workshop.open();
   const checks: number[] = [];
   const commit = (commit: Commit) => (checks.push(commit.checks), carryOut(commit));
-  await using other = shop.beside({ disturbance: { commit }, maxChecks: 3 });
-  await createAll(shop, keysUpTo(25));
-  shop.now += DAY;
-  const end = shop.now;
-  await create(shop, "alive");
+  await using other = workshop.beside({ disturbance: { commit }, maxChecks: 3 });
+  await createAll(workshop, keysUpTo(25));
+  workshop.now += DAY;
+  const end = workshop.now;
+  await create(workshop, "alive");
 
   const steps = await stepsOf(other, end, 4);
 
   assertEquals(steps, [[true, 6, 6], [false, 1, 1], [false, 1, 1], [false, 1, 1]]);
   assertEquals(Math.max(...checks), 3);
-  assertEquals([await create(shop, "alive"), await create(shop, "key0")], [true, false]);
+  assertEquals([await create(workshop, "alive"), await create(workshop, "key0")], [true, false]);
 });
 
 Deno.test("service sweeps replies in a local KV in one commit per step", async () => {
-  await using shop = await Shop.open();
-  await using other = shop.beside({ maxChecks: 11 });
-  await createAll(shop, keysUpTo(15));
+  await using workshop = await Workshop.open();
+  await using other = workshop.beside({ maxChecks: 11 });
+  await createAll(workshop, keysUpTo(15));
 
-  assertEquals(await stepsOf(other, shop.now + DAY, 2), [[true, 5, 5], [false, 0, 0]]);
+  assertEquals(await stepsOf(other, workshop.now + DAY, 2), [[true, 5, 5], [false, 0, 0]]);
 });
 
 Deno.test("service sweeps replies in the order in which they expired", async () => {
-  await using shop = await Shop.open();
-  await using other = shop.beside({ maxChecks: 2 });
+  await using workshop = await Workshop.open();
+  await using other = workshop.beside({ maxChecks: 2 });
   const keys = keysUpTo(11).reverse();
-  await createAll(shop, keys);
+  await createAll(workshop, keys);
 
-  await sweep(other, shop.now + DAY);
+  await sweep(other, workshop.now + DAY);
 
-  const left = await Array.fromAsync(shop.kv.list({ prefix: ["idempotency"] }));
+  const left = await Array.fromAsync(workshop.kv.list({ prefix: ["idempotency"] }));
   assertEquals(left.map(({ key }) => key.at(-1)), keys.slice(-1));
 });
 
 Deno.test("service keeps the newer reply to a key that was used again", async () => {
-  await using shop = await Shop.open();
-  await create(shop, "twice");
-  shop.now += DAY;
-  await create(shop, "twice");
+  await using workshop = await Workshop.open();
+  await create(workshop, "twice");
+  workshop.now += DAY;
+  await create(workshop, "twice");
 
-  await sweep(shop, shop.now + 1);
+  await sweep(workshop, workshop.now + 1);
 
-  assertEquals(await create(shop, "twice"), true);
-  assertEquals(await countRows(shop), [1, 1]);
-  await sweep(shop, shop.now + DAY + 1);
-  assertEquals(await countRows(shop), [0, 0]);
+  assertEquals(await create(workshop, "twice"), true);
+  assertEquals(await countRows(workshop), [1, 1]);
+  await sweep(workshop, workshop.now + DAY + 1);
+  assertEquals(await countRows(workshop), [0, 0]);
 });
 
 Deno.test("service sweeps no reply that is renewed during the sweep", async () => {
-  await using shop = await Shop.open();
-  await create(shop, "twice");
-  shop.now += DAY;
+  await using workshop = await Workshop.open();
+  await create(workshop, "twice");
+  workshop.now += DAY;
   let renewals = 0;
   const commit = async ({ apply, checks }: Commit) => {
-    if (checks > 1 && renewals++ === 0) await create(shop, "twice");
+    if (checks > 1 && renewals++ === 0) await create(workshop, "twice");
     return await apply();
   };
-  await using other = shop.beside({ disturbance: { commit } });
+  await using other = workshop.beside({ disturbance: { commit } });
 
-  const more = await sweep(other, shop.now + 1);
+  const more = await sweep(other, workshop.now + 1);
 
   assertGreater(renewals, 0);
   assertEquals(more, true);
-  assertEquals(await create(shop, "twice"), true);
+  assertEquals(await create(workshop, "twice"), true);
 });
 
 Deno.test("service sweeps the counts that 1.0.0 kept before yesterday", async () => {
-  await using shop = await Shop.open();
-  const today = Math.floor(shop.now / DAY);
+  await using workshop = await Workshop.open();
+  const today = Math.floor(workshop.now / DAY);
   const days = [0, 1, 2, 3].map((ago) => today - ago);
-  for (const day of days) await shop.kv.atomic().sum([COUNTS, day, "a"], 1n).commit();
+  for (const day of days) await workshop.kv.atomic().sum([COUNTS, day, "a"], 1n).commit();
 
-  assertEquals(await sweep(shop, shop.now), false);
+  assertEquals(await sweep(workshop, workshop.now), false);
 
-  const counts = await Array.fromAsync(shop.kv.list({ prefix: [COUNTS] }));
+  const counts = await Array.fromAsync(workshop.kv.list({ prefix: [COUNTS] }));
   assertEquals(counts.map(({ key }) => key[1]), [today - 1, today]);
 });

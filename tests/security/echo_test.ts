@@ -3,7 +3,9 @@ import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
 import type { HarnessRequest } from "../support/client.ts";
 import { credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
-import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
+import { JSON_TYPE } from "../support/client.ts";
+import { Workshop } from "../support/workshop.ts";
 
 const MARKUP = `<img src=x onerror=alert(1)>"'&</script>`;
 const RANDOM = "ThisIsNoKeyThoughItLooksLikeOneOfThose";
@@ -21,11 +23,11 @@ function withText(text: string, { operation: { body }, request }: Sample): Sampl
 
 Deno.test("service sends markup in names as JSON that no browser renders as a page", async () => {
   for (const sample of DOCUMENTED) {
-    await using shop = await Shop.open();
-    await shop.call("POST /v1/pets", { json: { ...REX, name: MARKUP } });
+    await using workshop = await Workshop.open();
+    await workshop.call("POST /v1/things", { json: { ...HAMMER, name: MARKUP } });
     const { operation, target, status } = sample;
     const query = Object.keys(operation.query).map((name) => `${name}=${encodeURIComponent(MARKUP)}`);
-    const request = { ...withText(MARKUP, sample), ...credentialFor(operation, shop.key) };
+    const request = { ...withText(MARKUP, sample), ...credentialFor(operation, workshop.key) };
     for (
       const [tried, expected] of [
         [target, status],
@@ -33,7 +35,7 @@ Deno.test("service sends markup in names as JSON that no browser renders as a pa
         ...(target.endsWith("/1") ? [[target.replace(/1$/, encodeURIComponent(MARKUP)), 404]] as const : []),
       ] as const
     ) {
-      const response = await shop.fetch(tried, request);
+      const response = await workshop.fetch(tried, request);
       const { headers } = response;
       const type = status === 204 && response.ok ? null : "application/json";
       const types = ["content-type", "x-content-type-options"].map((name) => headers.get(name));
@@ -73,19 +75,19 @@ function* leaks(sample: Sample, key: string): Generator<[target: string, request
 }
 
 Deno.test("service repeats no credential in an error, wherever the request has it", async () => {
-  await using shop = await Shop.open();
-  await shop.add("available");
-  const { key } = shop;
+  await using workshop = await Workshop.open();
+  await workshop.add({ state: "new" });
+  const { key } = workshop;
 
   for (
     const [target, request] of [
       ...DOCUMENTED.flatMap((sample) => [...leaks(sample, key)]),
       [`GET /v1/${SECRET}`, { key }] as const,
-      [`GET /Pets/${SECRET}/`, { key }] as const,
-      [`${SECRET} /v1/pets`, { key }] as const,
+      [`GET /Things/${SECRET}/`, { key }] as const,
+      [`${SECRET} /v1/things`, { key }] as const,
     ]
   ) {
-    const response = await shop.fetch(target, request);
+    const response = await workshop.fetch(target, request);
     const text = JSON.stringify([...response.headers]) + await response.text();
     assertEquals([target, response.status >= 400, text.includes(RANDOM)], [target, true, false]);
   }

@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
+import { ITEM, LIST, PATH, textField } from "../support/shipped.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
-const ANIMAL = '{"name":"Rex","categoryId":1}';
 /** Text that would begin a header or response of the attacker if it were echoed as it is. */
 const PAYLOADS = [
   "\r\ninjected: 1",
@@ -28,16 +28,20 @@ Deno.test("server never lets an echoed value begin another header or response", 
   await using served = await ServedStore.start();
   const { server } = served;
   const headers = jsonHeaders(served.key);
-  const post = (more: Record<string, string>) => rawRequest("POST /v1/pets", { ...headers, ...more }, ANIMAL);
+  const post = (more: Record<string, string>) => rawRequest(`POST ${PATH}`, { ...headers, ...more }, ITEM);
 
   for (const payload of PAYLOADS) {
     const inPath = encodeURI(payload);
     const requests = [
       ...ECHOED.map((name) => post({ [name]: `a${payload}` })),
-      rawRequest(`GET /v1/pets?limit=1&cursor=${inPath}`, headers),
-      rawRequest(`GET /v1/pets?limit=1&status=available&x=${inPath}`, headers),
-      rawRequest(`GET /v1/pets/${inPath}`, headers),
-      rawRequest("POST /v1/pets", headers, JSON.stringify({ name: `a${payload}`, categoryId: 1 })),
+      rawRequest(`${LIST}?limit=1&cursor=${inPath}`, headers),
+      rawRequest(`${LIST}?limit=1&x=${inPath}`, headers),
+      rawRequest(`${LIST}/${inPath}`, headers),
+      rawRequest(
+        `POST ${PATH}`,
+        headers,
+        JSON.stringify({ ...JSON.parse(ITEM), [textField()]: `a${payload}` }),
+      ),
       rawRequest("POST /v1/accounts", headers, JSON.stringify({ name: `a${payload}` })),
     ];
     for (const request of requests) {

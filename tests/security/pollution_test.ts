@@ -1,10 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { Harness } from "../support/harness.ts";
 import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
-import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
+import { JSON_TYPE } from "../support/client.ts";
+import { Workshop } from "../support/workshop.ts";
 
 const NAMES = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
-const VALUES = ['{"status":"sold","isAdmin":true}', '"x"', "null", "[]", '{"prototype":{"status":"sold"}}'];
+const VALUES = ['{"state":"lost","isAdmin":true}', '"x"', "null", "[]", '{"prototype":{"state":"lost"}}'];
 
 /** The names that every object inherits. */
 function inheritedNames(): string {
@@ -22,15 +24,15 @@ Deno.test("service ignores or refuses body fields that are named like inherited 
     if (json === undefined) continue;
     for (const name of NAMES) {
       for (const value of VALUES) {
-        await using shop = await Shop.open(ALL);
-        await shop.add("available");
-        await addKnownAccounts(shop);
+        await using workshop = await Workshop.open(ALL);
+        await workshop.add({ state: "new" });
+        await addKnownAccounts(workshop);
         const body = JSON.stringify(json).replace("{", `{"${name}":${value},`);
-        const credential = credentialFor(operation, shop.key);
-        const response = await shop.fetch(target, { ...credential, headers: JSON_TYPE, body });
+        const credential = credentialFor(operation, workshop.key);
+        const response = await workshop.fetch(target, { ...credential, headers: JSON_TYPE, body });
         const text = await response.text();
         const isRefused = response.status === 400 && text.includes(`unknown member ${name}`);
-        const outcome = [response.ok || isRefused, text.includes("sold"), text.includes("isAdmin")];
+        const outcome = [response.ok || isRefused, text.includes("lost"), text.includes("isAdmin")];
         assertEquals([target, body, ...outcome], [target, body, true, false, false]);
         assertEquals(isRefused, operation.isExtension === true || operation.access === "operator");
       }
@@ -38,31 +40,31 @@ Deno.test("service ignores or refuses body fields that are named like inherited 
   }
 
   assertEquals(inheritedNames(), before);
-  assertEquals(Reflect.get({}, "status"), undefined);
+  assertEquals(Reflect.get({}, "state"), undefined);
 });
 
 Deno.test("service treats names of inherited properties like any others in URLs, headers and keys", async () => {
-  await using shop = await Shop.open();
+  await using workshop = await Workshop.open();
 
   for (const name of NAMES) {
     const statuses = [];
     for (
       const path of [
-        `/v1/pets/${name}`,
+        `/v1/things/${name}`,
         `/v1/${name}`,
         `/${name}`,
-        `/v1/pets?status=${name}`,
-        `/v1/pets?${name}=1`,
+        `/v1/things?state=${name}`,
+        `/v1/things?${name}=1`,
       ]
     ) {
-      statuses.push((await shop.call(`GET ${path}`)).status);
+      statuses.push((await workshop.call(`GET ${path}`)).status);
     }
-    statuses.push((await shop.fetch("GET /v1/pets", { key: name })).status);
-    statuses.push((await shop.fetch(`${name} /v1/pets`, { key: shop.key })).status);
+    statuses.push((await workshop.fetch("GET /v1/things", { key: name })).status);
+    statuses.push((await workshop.fetch(`${name} /v1/things`, { key: workshop.key })).status);
     assertEquals(statuses, [404, 404, 404, 400, 200, 401, 405], name);
     const headers = { "idempotency-key": name };
     for (const replayed of [null, "true"]) {
-      const response = await shop.call("POST /v1/pets", { json: REX, headers });
+      const response = await workshop.call("POST /v1/things", { json: HAMMER, headers });
       assertEquals([response.status, response.headers.get("idempotency-replayed")], [201, replayed]);
     }
   }

@@ -1,9 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { jsonHeaders, RawConnection } from "../support/raw_connection.ts";
+import { LIST, PATH } from "../support/shipped.ts";
 import { ServedStore } from "../support/temporary_store.ts";
 
 /** A request inside the body of another. */
-const INNER = "GET /v1/pets/777 HTTP/1.1\r\nhost: a\r\n\r\n";
+const INNER = `${LIST}/777 HTTP/1.1\r\nhost: a\r\n\r\n`;
 const LENGTH = `content-length: ${INNER.length}`;
 const CHUNKS = `${INNER.length.toString(16)}\r\n${INNER}\r\n0\r\n\r\n`;
 
@@ -32,7 +33,14 @@ Deno.test("server never responds to a request inside the body of another", async
 
   for (const [name, lines, body] of SHAPES) {
     await t.step(name, async () => {
-      const head = ["POST /v1/pets HTTP/1.1", "host: a", `authorization: ${authorization}`, ...lines, "", ""];
+      const head = [
+        `POST ${PATH} HTTP/1.1`,
+        "host: a",
+        `authorization: ${authorization}`,
+        ...lines,
+        "",
+        "",
+      ];
       using connection = await RawConnection.open(served.server.port);
       await connection.send(head.join("\r\n") + body);
       await connection.closeWrite().catch(() => {});

@@ -47,7 +47,7 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     ledger.check([...taken, ...await readStored(kv, field)]);
     await usage.look();
     if (kill % KILLS_PER_CHECK !== 0 && kill !== kills) continue;
-    faults.push(...await findFaults(kv));
+    faults.push(...await findFaults(kv, [SHIPPED]));
     taken.push(...await takeMessages(store));
     note(`crash: ${kill} kills, ${ledger.acknowledged} writes acknowledged`);
   }

@@ -1,6 +1,6 @@
 import { call, outcome } from "../support/client.ts";
 import { type Outcome, runServer, type ServerProcess } from "../support/process.ts";
-import { addItem, TITLE } from "../support/shipped.ts";
+import { addItem, SHIPPED, TITLE } from "../support/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
 import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";
@@ -74,7 +74,7 @@ async function untilAdded(server: ServerProcess, key: string): Promise<number> {
 async function countRows(kvPath: string): Promise<[number, number]> {
   using kv = await Deno.openKv(kvPath);
   const messages = await Array.fromAsync(kv.list({ prefix: ["messages"] }));
-  return [messages.length, (await findFaults(kv)).length];
+  return [messages.length, (await findFaults(kv, [SHIPPED])).length];
 }
 
 function nameOf({ code, errorLines }: Outcome): string {

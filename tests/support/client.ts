@@ -12,7 +12,7 @@ export interface HarnessRequest extends RequestInit {
 
 /** The service: a harness, or a separate process. */
 export interface Callable {
-  /** Sends a request, such as `fetch("GET /v1/pets", { key })`. */
+  /** Sends a request, such as `fetch("GET /v1/things", { key })`. */
   fetch(target: string, request?: HarnessRequest): Promise<Response>;
 }
 
@@ -32,11 +32,14 @@ export interface Reply {
   readonly retryAfter: number | undefined;
 }
 
-/** An animal in a response. */
-export interface Animal {
+/** A thing in a response. */
+export interface Thing {
   readonly id: number;
   readonly name: string;
 }
+
+/** Headers of a JSON body. */
+export const JSON_TYPE: Readonly<Record<string, string>> = { "content-type": "application/json" };
 
 /** Creates the request that `fetch()` sends to this origin. */
 export function requestTo(
@@ -56,7 +59,7 @@ export function requestTo(
 export async function call(
   service: Callable,
   key?: string,
-  target: string = "GET /v1/pets",
+  target: string = "GET /v1/things",
   request: HarnessRequest = {},
 ): Promise<Reply> {
   const response = await service.fetch(target, key === undefined ? request : { ...request, key });
@@ -119,35 +122,35 @@ export function upTo(end: number): number[] {
   return Array.from({ length: end }, (_, number) => number);
 }
 
-/** Adds an animal. */
-export function addAnimal(
+/** Adds a thing. */
+export function addThing(
   service: Callable,
   key: string,
   name: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Reply> {
-  return call(service, key, "POST /v1/pets", { headers, json: { name, categoryId: 1 } });
+  return call(service, key, "POST /v1/things", { headers, json: { name, weight: 1 } });
 }
 
 /** Reads every page of the catalogue. */
-export async function listAnimals(service: Callable, key: string): Promise<Animal[]> {
-  const animals: Animal[] = [];
-  for (let target: string | undefined = "GET /v1/pets?limit=100"; target !== undefined;) {
+export async function listThings(service: Callable, key: string): Promise<Thing[]> {
+  const things: Thing[] = [];
+  for (let target: string | undefined = "GET /v1/things?limit=100"; target !== undefined;) {
     const reply: Reply = await call(service, key, target);
-    if (!Array.isArray(reply.json)) throw new TypeError(`Not a list of animals: ${outcome(reply)}`);
-    animals.push(...reply.json.map(readAnimal));
+    if (!Array.isArray(reply.json)) throw new TypeError(`Not a list of things: ${outcome(reply)}`);
+    things.push(...reply.json.map(readThing));
     target = nextTarget(reply);
   }
-  return animals;
+  return things;
 }
 
-/** The animal in a response body. */
-export function readAnimal(json: unknown): Animal {
+/** The thing in a response body. */
+export function readThing(json: unknown): Thing {
   if (typeof json === "object" && json !== null && "id" in json && "name" in json) {
     const { id, name } = json;
     if (typeof id === "number" && typeof name === "string") return { id, name };
   }
-  throw new TypeError("Not an animal");
+  throw new TypeError("Not a thing");
 }
 
 /** The request for the next page; undefined if there is none. */

@@ -1,7 +1,8 @@
 // Operators' commands over HTTP.
 import { assertEquals } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
-import { CLIENT_TASKS } from "../../src/process/cli.ts";
+import { OF_THINGS } from "./things.ts";
+import { clientTasks } from "../../src/process/cli.ts";
 import { Client } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
 import { requestTo } from "./client.ts";
@@ -26,7 +27,7 @@ export async function operate(app: App, args: readonly string[], input: string =
   const client = new Client(async (target, { method = "", ...init }) =>
     await app(requestTo("http://localhost", `${method} ${target}`, { key: OPERATOR_TOKEN, ...init }), INFO)
   );
-  const exit = await runCommandLine(CLIENT_TASKS, args, {
+  const exit = await runCommandLine(clientTasks(OF_THINGS), args, {
     clock: () => NOON,
     input: () => Promise.resolve(input.split("\n")),
     out: (line) => Promise.resolve(void out.push(line)),

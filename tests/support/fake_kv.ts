@@ -201,7 +201,7 @@ export function locked(): Promise<never> {
 
 /** Fails as SQLite does when the disk fails. */
 export function fail(): Promise<never> {
-  return Promise.reject(new TypeError("disk I/O error: /secret/animals.kv"));
+  return Promise.reject(new TypeError("disk I/O error: /secret/things.kv"));
 }
 
 /** Never settles. */

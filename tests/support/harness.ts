@@ -3,7 +3,6 @@ import { Metrics } from "../../src/base/metrics.ts";
 import { assertLessOrEqual } from "@std/assert";
 import { type Issued, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
-import { CATALOGUE } from "../../src/catalogue.ts";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
@@ -17,6 +16,7 @@ import { type HarnessRequest, requestTo } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
+import { OF_THINGS } from "./things.ts";
 import { NOON, VirtualTime } from "./time.ts";
 
 /** Options of a harness. */
@@ -67,7 +67,7 @@ export class Harness implements AsyncDisposable {
       new Store(new Connection([this.kv], { deadline, metrics }), { maxChecks, clock, metrics });
     const environment = services.environment ?? "staging";
     this.accounts = new RemoteAccounts(this.store, environment, clock);
-    this.#catalogue = services.catalogue ?? CATALOGUE;
+    this.#catalogue = services.catalogue ?? OF_THINGS;
     const options: ServiceOptions = {
       catalogue: this.#catalogue,
       store: this.store,
@@ -112,7 +112,7 @@ export class Harness implements AsyncDisposable {
     return this.accounts.create({ name: "tests", ...granted, signedUp: false }, this.now);
   }
 
-  /** Sends a request, such as `fetch("GET /v1/pets", { key })`, and checks the response against its declaration. */
+  /** Sends a request, such as `fetch("GET /v1/things", { key })`, and checks the response against its declaration. */
   async fetch(target: string, options?: HarnessRequest): Promise<Response> {
     const request = requestTo("http://localhost:8000", target, options);
     const remoteAddr = { transport: "tcp", hostname: this.address, port: 1 } as const;

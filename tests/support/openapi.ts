@@ -2,7 +2,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { interfaceForClients } from "../../src/app/document.ts";
-import { CATALOGUE } from "../../src/catalogue.ts";
+import { OF_THINGS } from "./things.ts";
 import { errorsOf, type Interface, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import type { JsonSchema } from "../../src/web/schema.ts";
@@ -74,7 +74,7 @@ export class Description {
   /** Creates the document of these operations. */
   static of(
     operations: readonly DeclaredOperation[],
-    described: Interface = interfaceForClients(CATALOGUE),
+    described: Interface = interfaceForClients(OF_THINGS),
   ): Description {
     const text = JSON.stringify(openApiDocument(operations, "", described));
     const name = operations.map(({ id, errors }) => `${id} ${errors.map(({ code }) => code)}`).join() + text;

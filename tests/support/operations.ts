@@ -6,15 +6,16 @@ import { needsToken } from "../../src/web/router.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
-import { REX, Shop } from "./pets.ts";
+import { HAMMER } from "./things.ts";
+import { Workshop } from "./workshop.ts";
 
 /** Options of a service with every operation. */
 export const ALL: HarnessOptions & { readonly operatorToken: string } = {
   operatorToken: "the-operators-token-in-the-tests",
-  securityContact: "mailto:security@pets.example",
+  securityContact: "mailto:security@things.example",
 };
 
-/** A valid request of an account that has added an animal with the ID 1. */
+/** A valid request of an account that has added a thing with the ID 1. */
 interface Good {
   readonly json?: unknown;
   /** Expected status; by default 200. */
@@ -26,18 +27,18 @@ interface Good {
 /** An operation and a valid request. */
 export interface Sample extends Required<Pick<Good, "status" | "changes">> {
   readonly operation: DeclaredOperation;
-  /** Such as `GET /v1/pets/1`. */
+  /** Such as `GET /v1/things/1`. */
   readonly target: string;
   readonly request: HarnessRequest;
 }
 
 /** By ID of the operation. */
 export const GOOD: Readonly<Record<string, Good>> = {
-  listPets: {},
-  createPet: { json: REX, status: 201, changes: ["catalogue", "pets", "pets_by_status"] },
-  getPet: {},
-  updatePet: { json: { name: "Tom" }, changes: ["catalogue", "pets", "pets_by_status"] },
-  deletePet: { status: 204, changes: ["catalogue", "pets", "pets_by_status"] },
+  listThings: {},
+  createThing: { json: HAMMER, status: 201, changes: ["items", "items_by", "versions"] },
+  getThing: {},
+  updateThing: { json: { name: "Tom" }, changes: ["items", "items_by", "versions"] },
+  deleteThing: { status: 204, changes: ["items", "items_by", "versions"] },
   getDeprecations: {},
   createMessage: { json: { message: "Hello" }, status: 202, changes: ["messages", "messages_waiting"] },
   createAccount: {
@@ -74,9 +75,9 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   deleteAccount: { status: 204, changes: ["accounts", "api_keys", "versions"] },
   listMessages: {},
   removeMessages: { json: { ids: ["msg_1"] }, status: 204 },
-  listOwnedPets: {},
-  updateOwnedPet: { json: { name: "Tom" }, changes: ["catalogue", "pets", "pets_by_status"] },
-  deleteOwnedPet: { status: 204, changes: ["catalogue", "pets", "pets_by_status"] },
+  listOwnedThings: {},
+  updateOwnedThing: { json: { name: "Tom" }, changes: ["items", "items_by", "versions"] },
+  deleteOwnedThing: { status: 204, changes: ["items", "items_by", "versions"] },
   getOperatorOpenApi: {},
 };
 
@@ -100,7 +101,7 @@ export const SAMPLES: readonly Sample[] = service.app.operations.map((operation)
   const { id, method, path, access } = operation;
   const { json, status = 200, changes = [] } = (access === "operator" ? GOOD_FOR_OPERATORS : GOOD)[id] ?? {};
   const known = id === "deleteAccount" ? CLOSED : OPEN;
-  const target = `${method} ${path.replace("{petId}", "1").replace("{id}", known)}`;
+  const target = `${method} ${path.replace("{thingId}", "1").replace("{id}", known)}`;
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
 });
 
@@ -121,17 +122,17 @@ export interface Answered {
 }
 
 /** Paths and methods that match no operation. */
-const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/pets", "OPTIONS /v1/pets"] as const;
+const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/things", "OPTIONS /v1/things"] as const;
 
 /** Sends valid requests with these headers, with and without credentials, and requests that match no operation. */
 export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
   const misses = MISSES.map((target) => ({ operation: { access: "key" }, target, request: {} } as const));
   for (const { operation, target, request } of [...SAMPLES, ...misses]) {
-    await using shop = await Shop.open(ALL);
-    await shop.add("available");
-    await addKnownAccounts(shop);
-    for (const credential of [{}, credentialFor(operation, shop.key)]) {
-      const response = await shop.fetch(target, { ...request, ...credential, headers });
+    await using workshop = await Workshop.open(ALL);
+    await workshop.add({ state: "new" });
+    await addKnownAccounts(workshop);
+    for (const credential of [{}, credentialFor(operation, workshop.key)]) {
+      const response = await workshop.fetch(target, { ...request, ...credential, headers });
       yield { target, access: operation.access, response };
       if (!response.bodyUsed) await response.text();
     }

@@ -2,6 +2,7 @@
 import { main } from "../../src/process/cli.ts";
 import { openStore } from "../../src/engine/open.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
+import { OF_THINGS } from "./things.ts";
 import { NOON } from "./time.ts";
 
 /** Runs commands on its own KV file, and keeps their output. */
@@ -19,7 +20,7 @@ export class Operator implements AsyncDisposable {
 
   private constructor(folder: string) {
     this.folder = folder;
-    this.environment = new Map([["KV_PATH", `${folder}/data/animals.kv`]]);
+    this.environment = new Map([["KV_PATH", `${folder}/data/things.kv`]]);
   }
 
   /** Creates the KV file as the service does. */
@@ -47,6 +48,7 @@ export class Operator implements AsyncDisposable {
         },
         err: (line) => this.err.push(line),
       },
+      OF_THINGS,
     );
   }
 

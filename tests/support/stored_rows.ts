@@ -1,82 +1,137 @@
 // Checks that stored rows are consistent, and forges rows.
 import { assertEquals } from "@std/assert";
+import { nameOf } from "../../src/engine/versions.ts";
+import type { Resource } from "../../src/resource/mod.ts";
+import { THINGS } from "./things.ts";
 
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 
+/** The text of each row by its key, in JSON. */
+type Rows = ReadonlyMap<string, string>;
+
 /** Asserts that related rows of a KV exist together and agree. */
-export async function assertConsistent(kv: Deno.Kv): Promise<void> {
-  assertEquals(await findFaults(kv), []);
+export async function assertConsistent(
+  kv: Deno.Kv,
+  resources: readonly Resource[] = [THINGS],
+): Promise<void> {
+  assertEquals(await findFaults(kv, resources), []);
 }
 
 /** Describes the inconsistent rows of a KV. */
-export async function findFaults(kv: Deno.Kv): Promise<string[]> {
+export async function findFaults(
+  kv: Deno.Kv,
+  resources: readonly Resource[] = [THINGS],
+): Promise<string[]> {
+  const keys: Deno.KvKey[] = [];
   const rows = new Map<string, string>();
   for await (const { key, value } of kv.list({ prefix: [] })) {
     const count = value instanceof Deno.KvU64 ? `${value.value}` : "not bytes";
-    rows.set(key.join("/"), value instanceof Uint8Array ? DECODER.decode(value) : count);
+    keys.push(key);
+    rows.set(nameOf(key), value instanceof Uint8Array ? DECODER.decode(value) : count);
   }
-  return [...rows].flatMap(([name, text]) => faultsOf(name, text, rows));
+  return keys.flatMap((key) => [
+    ...faultsOf(key, rows),
+    ...resources.flatMap((resource) => faultsOfItem(key, rows, resource)),
+  ]);
 }
 
-function faultsOf(name: string, text: string, rows: ReadonlyMap<string, string>): string[] {
-  const [kind, ...key] = name.split("/");
-  const needs = (other: string, holds: string | undefined = rows.get(other) ?? "anything") =>
-    rows.get(other) === holds ? [] : [`${name} has no matching ${other}`];
+/** What is wrong with a row of an item or of its index, if it is one. */
+function faultsOfItem(
+  key: Deno.KvKey,
+  rows: Rows,
+  { rows: { items, index, ids }, filters }: Resource,
+): string[] {
+  const text = rows.get(nameOf(key)) ?? "";
+  const [json = "", ownerId = ""] = text.split("\n");
+  const indexKeys = () => {
+    const item = JSON.parse(json);
+    return combinationsOf(filters.toSorted()).map((
+      some,
+    ) => [...index(some), ...some.map((name) => item[name]), item.id]);
+  };
+  if (startsWith(key, items)) {
+    const next = Number(JSON.parse(rows.get(nameOf(ids)) ?? '{"next":0}').next);
+    return [
+      ...indexKeys().flatMap((other) => needs(key, other, rows, text)),
+      ...needs(key, ["accounts", ownerId], rows),
+      ...(Number(key.at(-1)) === JSON.parse(json).id ? [] : [`${nameOf(key)} has another id`]),
+      ...(Number(key.at(-1)) < next ? [] : [`${nameOf(key)} has an id from ${next} on`]),
+    ];
+  }
+  const isIndex = combinationsOf(filters.toSorted()).some((some) => startsWith(key, index(some)));
+  if (!isIndex) return [];
+  return [
+    ...needs(key, [...items, key.at(-1) ?? 0], rows, text),
+    ...(indexKeys().some((own) => nameOf(own) === nameOf(key)) ? [] : [`${nameOf(key)} lists other values`]),
+  ];
+}
+
+/** Every combination of these names, but none of them. */
+function combinationsOf(names: readonly string[]): string[][] {
+  return names.reduce<string[][]>(
+    (some, name) => [...some, [name], ...some.map((other) => [...other, name])],
+    [],
+  );
+}
+
+function startsWith(key: Deno.KvKey, prefix: Deno.KvKey): boolean {
+  return key.length > prefix.length && prefix.every((part, index) => key[index] === part);
+}
+
+/** A fault unless another row exists and, if `text` is given, has it. */
+function needs(key: Deno.KvKey, other: Deno.KvKey, rows: Rows, text?: string): string[] {
+  const found = rows.get(nameOf(other));
+  const holds = text === undefined ? found !== undefined : found === text;
+  return holds ? [] : [`${nameOf(key)} has no matching ${nameOf(other)}`];
+}
+
+/** What is wrong with a row that is not of an item. */
+function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
+  const text = rows.get(nameOf(key)) ?? "";
+  const [kind, ...rest] = key;
   switch (kind) {
-    case "pets": {
-      const [json = "", ownerId] = text.split("\n");
-      const { id, status } = JSON.parse(json);
-      const { next } = JSON.parse(rows.get("ids") ?? '{"next":0}');
-      return [
-        ...needs(`pets_by_status/${status}/${id}`, text),
-        ...needs(`accounts/${ownerId}`),
-        ...(`${id}` === key[0] && id < next ? [] : [`${name} has the id ${id}, but the next id is ${next}`]),
-      ];
-    }
-    case "pets_by_status":
-      return [
-        ...needs(`pets/${key[1]}`, text),
-        ...(JSON.parse(text.split("\n")[0] ?? "").status === key[0] ? [] : [`${name} has another status`]),
-      ];
     case "accounts":
       return [
-        ...needs(`api_keys/${JSON.parse(text).keyHash}`, JSON.stringify(key[0])),
-        ...needs(`usage/${key[0]}`),
+        ...needs(key, ["api_keys", JSON.parse(text).keyHash], rows, JSON.stringify(rest[0])),
+        ...needs(key, ["usage", String(rest[0])], rows),
       ];
     case "api_keys":
-      return needs(`accounts/${JSON.parse(text)}`);
-    case "idempotency":
-      return needs(
-        `idempotency_by_expiry/${JSON.parse(text.split("\n")[0] ?? "").expiresAt}/${key.join("/")}`,
-      );
+      return needs(key, ["accounts", JSON.parse(text)], rows);
+    case "idempotency": {
+      const { expiresAt } = JSON.parse(text.split("\n")[0] ?? "");
+      return needs(key, ["idempotency_by_expiry", expiresAt, ...rest], rows);
+    }
     case "idempotency_by_expiry":
-      return needs(`idempotency/${key.slice(1).join("/")}`);
+      return needs(key, ["idempotency", ...rest.slice(1)], rows);
     case "messages_waiting": {
-      if (key.length === 0) return []; // The count of all messages, which only 1.0.0 keeps.
+      if (rest.length === 0) return []; // The count of all messages, which only 1.0.0 keeps.
       const messages = [...rows].filter(([name, text]) =>
-        name.startsWith("messages/") && JSON.parse(text).accountId === key[0]
+        name.startsWith('["messages",') && JSON.parse(text).accountId === rest[0]
       );
-      return messages.length === Number(text) ? [] : [`${name} is ${text}, not ${messages.length}`];
+      return messages.length === Number(text) ? [] : [`${nameOf(key)} is ${text}, not ${messages.length}`];
     }
     default:
-      return text === "not bytes" ? [`${name} does not hold bytes`] : [];
+      return text === "not bytes" ? [`${nameOf(key)} does not hold bytes`] : [];
   }
 }
 
-/** Gives an animal a name that only an earlier release accepted, in both of its rows. */
-export async function storeName(kv: Deno.Kv, id: number, name: string): Promise<void> {
+/** Gives an item a name that only an earlier release accepted, in all of its rows. */
+export async function storeName(
+  kv: Deno.Kv,
+  id: number,
+  name: string,
+  { rows: { items, index, version }, filters }: Resource = THINGS,
+): Promise<void> {
+  const keys = await Array.fromAsync(kv.list({ prefix: [] }), ({ key }) => key);
+  const prefixes = [items, ...combinationsOf(filters.toSorted()).map(index)];
   for (
-    const prefix of [
-      ["pets"],
-      ...["available", "pending", "sold"].map((status) => ["pets_by_status", status]),
-    ]
+    const key of keys.filter((key) => key.at(-1) === id && prefixes.some((prefix) => startsWith(key, prefix)))
   ) {
-    const { key, value } = await kv.get([...prefix, id]);
+    const { value } = await kv.get(key);
     if (!(value instanceof Uint8Array)) continue;
     const [json = "", ownerId] = new TextDecoder().decode(value).split("\n");
-    const named = JSON.stringify(name);
-    const renamed = json.replace(/"name":"(?:[^"\\]|\\.)*"/, () => `"name":${named}`);
+    const renamed = json.replace(/"name":"(?:[^"\\]|\\.)*"/, () => `"name":${JSON.stringify(name)}`);
     await kv.set(key, new TextEncoder().encode(`${renamed}\n${ownerId}`));
   }
-  await kv.set(["catalogue"], crypto.randomUUID());
+  await kv.set(version, crypto.randomUUID());
 }

@@ -3,6 +3,9 @@ import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/
 import { CONTROLS, nameText } from "../../src/web/name.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 
+/** From then on, nobody can get a single thing (ms since the epoch). */
+export const SUNSET: number = Date.UTC(2029, 11, 31);
+
 /** The fields of a thing. */
 export const THING_FIELDS = {
   name: nameText(255, [CONTROLS], "The thing's name"),
@@ -15,7 +18,10 @@ export const THING_FIELDS = {
 /** A thing. */
 export type Thing = ItemOf<typeof THING_FIELDS>;
 
-/** A collection with two filters, a field with a default, and one that can be removed. */
+/**
+ * A collection with two filters, a field with a default, and one that can be removed; lenient in the operations that are
+ * no extensions, one of which is deprecated.
+ */
 export const THINGS: Resource<Thing> = resource({
   name: "things",
   item: "Thing",
@@ -24,6 +30,12 @@ export const THINGS: Resource<Thing> = resource({
   fields: THING_FIELDS,
   filters: ["state", "isSpare"],
   examples: { item: { name: "Hammer", weight: 700 }, change: { state: "used" } },
+  isLenient: true,
+  get: {
+    deprecated: { since: Date.UTC(2025, 0, 31), sunset: SUNSET, advice: "Use `GET /v1/things`" },
+  },
+  update: { isExtension: true },
+  delete: { isExtension: true },
 });
 
 /** A catalogue of things only. */

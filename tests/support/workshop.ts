@@ -1,9 +1,9 @@
 // A harness with an account that adds things.
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
-import { HAMMER, OF_THINGS, type Thing } from "./things.ts";
+import { HAMMER, type Thing } from "./things.ts";
 
-/** The whole service with a collection of things, and an account with very high limits. */
+/** The whole service and an account with very high limits. */
 export class Workshop extends Harness {
   key: string = "";
 
@@ -14,15 +14,14 @@ export class Workshop extends Harness {
 
   /** Creates one on this KV, which it closes. */
   static async on(kv: Deno.Kv, options?: HarnessOptions): Promise<Workshop> {
-    const workshop = new Workshop(kv, { catalogue: OF_THINGS, ...options });
+    const workshop = new Workshop(kv, options);
     const { apiKey } = await workshop.createAccount({ minute: 1_000_000, day: 1_000_000 });
     return Object.assign(workshop, { key: apiKey });
   }
 
   /** Another process on the same KV, with the same key. */
   override beside(options?: HarnessOptions): Workshop {
-    const workshop = new Workshop(this.kv, { catalogue: OF_THINGS, ...options });
-    return Object.assign(workshop, { key: this.key, isFirst: false });
+    return Object.assign(new Workshop(this.kv, options), { key: this.key, isFirst: false });
   }
 
   /** Sends a request with the account's key, such as `call("GET /v1/things")`. */
@@ -40,9 +39,19 @@ export class Workshop extends Harness {
     return ids;
   }
 
+  /** Changes a thing. */
+  patch(id: number, json: object, headers: Record<string, string> = {}): Promise<Response> {
+    return this.call(`PATCH /v1/things/${id}`, { json, headers });
+  }
+
   /** Ids of the things that a query lists. */
   async ids(query = ""): Promise<number[]> {
     const things: readonly Thing[] = await (await this.call(`GET /v1/things${query}`)).json();
     return things.map(({ id }) => id);
   }
+}
+
+/** The things in a response. */
+export async function thingsIn(response: Response): Promise<Thing[]> {
+  return [await response.json()].flat();
 }

@@ -51,7 +51,7 @@ Deno.test("clientAddress() returns the connection's address if the entry is not 
 });
 
 Deno.test("clientAddress() falls back to the host name, or to local for a Unix socket", () => {
-  const unix: Deno.UnixAddr = { transport: "unix", path: "/run/animals.sock" };
+  const unix: Deno.UnixAddr = { transport: "unix", path: "/run/things.sock" };
 
   assertEquals(addressOf("somewhere"), "somewhere");
   assertEquals(clientAddress(new Request("http://localhost/"), unix, undefined), "local");

@@ -4,7 +4,7 @@ import { needsToken } from "../../src/web/router.ts";
 import { Description } from "../support/openapi.ts";
 import { answers, SAMPLES } from "../support/operations.ts";
 
-const ORIGIN = { origin: "https://shop.example" };
+const ORIGIN = { origin: "https://workshop.example" };
 const OPERATIONS = SAMPLES.map(({ operation }) => operation);
 /** Request headers that are allowed for every operation. */
 const COMMON = ["Authorization", "Content-Type", "X-Request-Id"];

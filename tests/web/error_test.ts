@@ -9,7 +9,7 @@ Deno.test("service returns a bare 500 for an internal error, and logs where it w
   const { account: { id }, apiKey: key } = await service.createAccount();
   await service.kv.set(usageKey(id), new TextEncoder().encode("confidential"));
 
-  const response = await service.fetch("GET /v1/pets/1", { key, headers: { "x-request-id": "r1" } });
+  const response = await service.fetch("GET /v1/things/1", { key, headers: { "x-request-id": "r1" } });
 
   assertEquals(response.headers.get("x-request-id"), "r1");
   await assertError(response, 500, "internal_error", /^Something went wrong in the service\.$/);
@@ -18,7 +18,7 @@ Deno.test("service returns a bare 500 for an internal error, and logs where it w
   assertEquals(record, {
     time: "2027-01-15T12:00:00.000Z",
     id: "r1",
-    route: "/v1/pets/:petId",
+    route: "/v1/things/:thingId",
     error: "CorruptRow",
   });
   assertMatch(at, /^src\/engine\/row\.ts:\d+$/);

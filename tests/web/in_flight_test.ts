@@ -239,10 +239,10 @@ Deno.test("service returns 503 overloaded and charges nothing while it is at cap
   const { promise, resolve } = Promise.withResolvers<void>();
   const first = service.fetch("POST /v1/messages", { key, ...slowly(() => promise) });
 
-  const refused = await service.fetch("GET /v1/pets");
+  const refused = await service.fetch("GET /v1/things");
   resolve();
   const accepted = await first;
-  const next = await service.fetch("GET /v1/pets");
+  const next = await service.fetch("GET /v1/things");
 
   assertEquals(refused.headers.get("retry-after"), "1");
   assertEquals(refused.headers.get("x-ratelimit-remaining"), "60");

@@ -122,14 +122,14 @@ Deno.test("service logs KV's own message if KV fails, but no message of other er
   await using service = await Harness.open();
   service.expectsErrors = true;
   const { apiKey: key } = await service.createAccount();
-  const pet = { name: "secret", categoryId: 1 };
+  const thing = { name: "secret", weight: 1 };
   const { getMany } = service.kv;
 
   service.kv.getMany = () => Promise.reject(new TypeError("database or disk is full\n  at secret"));
-  const unavailable = await service.fetch("POST /v1/pets", { key, json: pet });
+  const unavailable = await service.fetch("POST /v1/things", { key, json: thing });
   service.kv.getMany = getMany;
-  await service.kv.set(["pets", 1], pet);
-  const corrupt = await service.fetch("GET /v1/pets/1", { key });
+  await service.kv.set(["items", "things", 1], thing);
+  const corrupt = await service.fetch("GET /v1/things/1", { key });
 
   assertEquals([unavailable.status, corrupt.status], [503, 500]);
   const logged = service.errors.map(({ error, reason }) => [error, reason]);
@@ -155,14 +155,14 @@ Deno.test("service logs each request with its ID, address, route, account and du
   const slow = new ReadableStream({ pull }, { highWaterMark: 0 });
 
   const responses = [
-    await service.fetch("GET /v1/pets?status=sold&private=1", { key, headers: { "x-request-id": "r1" } }),
-    await service.fetch("PUT /v1/pets/private", { key }),
+    await service.fetch("GET /v1/things?state=lost&private=1", { key, headers: { "x-request-id": "r1" } }),
+    await service.fetch("PUT /v1/things/private", { key }),
     await service.fetch("PRIVATE /v1/private", { key }),
-    await service.fetch("POST /v1/pets", { key, headers, body: slow }),
-    await service.fetch("GET /v1/pets", { key }),
-    await service.fetch("GET /v1/pets"),
-    await service.fetch("GET /v1/pets", { key: closed.apiKey }),
-    await service.fetch("OPTIONS /v1/pets"),
+    await service.fetch("POST /v1/things", { key, headers, body: slow }),
+    await service.fetch("GET /v1/things", { key }),
+    await service.fetch("GET /v1/things"),
+    await service.fetch("GET /v1/things", { key: closed.apiKey }),
+    await service.fetch("OPTIONS /v1/things"),
   ];
   service.address = "2001:db8::/64";
   responses.push(await service.fetch("GET /health"));
@@ -172,14 +172,14 @@ Deno.test("service logs each request with its ID, address, route, account and du
   const ids = responses.map(({ headers }) => headers.get("x-request-id"));
   assertEquals([ids[0], service.accesses.map(({ id }) => id)], ["r1", ids]);
   assertEquals(service.accesses.map(({ id: _, ...record }) => record), [
-    { ...early, method: "GET", route: "/v1/pets", status: 200, ms: 0, accountId },
-    { ...early, method: "PUT", route: "/v1/pets/:petId", status: 405, ms: 0, accountId },
+    { ...early, method: "GET", route: "/v1/things", status: 200, ms: 0, accountId },
+    { ...early, method: "PUT", route: "/v1/things/:thingId", status: 405, ms: 0, accountId },
     { ...early, method: "other", route: "", status: 404, ms: 0, accountId },
-    { ...early, method: "POST", route: "/v1/pets", status: 400, ms: 250, accountId },
-    { ...late, method: "GET", route: "/v1/pets", status: 429, accountId },
-    { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
-    { ...late, method: "GET", route: "/v1/pets", status: 401, accountId: "" },
-    { ...late, method: "OPTIONS", route: "/v1/pets", status: 204, accountId: "" },
+    { ...early, method: "POST", route: "/v1/things", status: 400, ms: 250, accountId },
+    { ...late, method: "GET", route: "/v1/things", status: 429, accountId },
+    { ...late, method: "GET", route: "/v1/things", status: 401, accountId: "" },
+    { ...late, method: "GET", route: "/v1/things", status: 401, accountId: "" },
+    { ...late, method: "OPTIONS", route: "/v1/things", status: 204, accountId: "" },
     { ...late, address: service.address, method: "GET", route: "/health", status: 200, accountId: "" },
   ]);
 });
@@ -190,13 +190,13 @@ Deno.test("service never logs a key, valid or not, or another secret, wherever t
   const { apiKey } = await service.createAccount();
   const headers = { "x-request-id": apiKey, host: apiKey };
 
-  for (const key of [apiKey, apiKey.slice(0, -1)]) await service.fetch("GET /v1/pets", { key });
-  await service.fetch("GET /v1/pets", { headers: { "x-request-id": `${TOKEN}${TOKEN}` } });
-  for (const target of [`GET /v1/pets?key=${apiKey}`, `GET /v1/${apiKey}`, `${apiKey} /v1/pets`]) {
+  for (const key of [apiKey, apiKey.slice(0, -1)]) await service.fetch("GET /v1/things", { key });
+  await service.fetch("GET /v1/things", { headers: { "x-request-id": `${TOKEN}${TOKEN}` } });
+  for (const target of [`GET /v1/things?key=${apiKey}`, `GET /v1/${apiKey}`, `${apiKey} /v1/things`]) {
     await service.fetch(target, { headers });
   }
   service.kv.getMany = () => Promise.reject(new Error(apiKey));
-  await service.fetch("GET /v1/pets", { key: apiKey, headers });
+  await service.fetch("GET /v1/things", { key: apiKey, headers });
   await log.flushed();
 
   const lines = [...access.lines, ...errors.lines];

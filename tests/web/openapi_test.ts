@@ -7,7 +7,7 @@ import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
 import { type Sample, SAMPLES } from "../support/operations.ts";
-import { Shop } from "../support/pets.ts";
+import { Workshop } from "../support/workshop.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 
 /** Codes of internal errors, and of a body or a store that is given up after ten seconds. They are not provoked here. */
@@ -48,7 +48,7 @@ for (const sample of SAMPLES) {
   });
 }
 
-for (const id of ["listPets", "createPet", "getRobots"]) {
+for (const id of ["listThings", "createThing", "getRobots"]) {
   Deno.test(`Harness fails a test if ${id}() throws a code that it does not declare`, async () => {
     const { target, request } = sampleOf(id);
 
@@ -123,7 +123,7 @@ Deno.test("openApiDocument() and inputsOf() have the same parameters, and only a
     const names = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
 
     assertEquals(names, parameters.map(({ name }) => name));
-    const acceptsKeys = ["createPet", "createMessage"].includes(operation.id);
+    const acceptsKeys = ["createThing", "createMessage"].includes(operation.id);
     assertEquals([operation.id, names.includes("Idempotency-Key")], [operation.id, acceptsKeys]);
   }
 });
@@ -156,16 +156,16 @@ for (const { operation, target } of DOCUMENTED) {
   const inputs = inputsOf(operation).filter(({ place }) => place === "query" || place === "body");
   if (inputs.length === 0) continue;
   Deno.test(`openApiDocument() describes the query and body that ${id}() accepts`, async () => {
-    await using shop = await Shop.open();
+    await using workshop = await Workshop.open();
     const example = body && resolved(body).examples?.[0];
     let count = 0;
     const send = async (search: string, member: object) => {
-      shop.address = `192.0.2.${count++}`;
-      await shop.add("available");
-      const { apiKey } = await shop.createAccount();
-      const key = /\{/.test(operation.path) ? shop.key : apiKey;
+      workshop.address = `192.0.2.${count++}`;
+      await workshop.add({ state: "new" });
+      const { apiKey } = await workshop.createAccount();
+      const key = /\{/.test(operation.path) ? workshop.key : apiKey;
       const path = target.replace(/\/1$/, `/${count}`);
-      return await shop.fetch(path + search, {
+      return await workshop.fetch(path + search, {
         key,
         ...(body ? { json: { ...Object(example), ...member } } : {}),
       });
@@ -204,11 +204,11 @@ for (const { operation, target } of DOCUMENTED) {
   });
 }
 
-/** Names, and whether each is valid for an animal and for an account. */
-const NAMES: readonly [name: unknown, animal: string, account: string][] = [
+/** Names, and whether each is valid for a thing and for an account. */
+const NAMES: readonly [name: unknown, thing: string, account: string][] = [
   ...[
-    "Rex",
-    "  Rex ",
+    "Hammer",
+    "  Hammer ",
     "\u3000犬",
     "🐶",
     "a\u00adb",
@@ -223,9 +223,9 @@ const NAMES: readonly [name: unknown, animal: string, account: string][] = [
     .concat(["a\u0000", "\u001b[2J", "a\tb", "a\n", "\r", "\u007fa", "\u0080", "\u0085a", "a\u009f"])
     .map((name): [string, string, string] => [name, "bad", "bad"]),
   ...[0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069]
-    .map((code): [string, string, string] => [`Rex${String.fromCodePoint(code)}`, "good", "bad"]),
+    .map((code): [string, string, string] => [`Hammer${String.fromCodePoint(code)}`, "good", "bad"]),
   ...[0x61b, 0x200d, 0x2010, 0x202f, 0x2065, 0x206a, 0xa0, 0x7e].map((code): [string, string, string] => [
-    `Rex${String.fromCodePoint(code)}`,
+    `Hammer${String.fromCodePoint(code)}`,
     "good",
     "good",
   ]),
@@ -240,14 +240,14 @@ for (const { operation, target } of DOCUMENTED) {
   const { id, body } = operation;
   if (!body || !resolved(body).properties?.["name"]) continue;
   Deno.test(`openApiDocument() allows exactly the names that ${id}() accepts`, async () => {
-    await using shop = await Shop.open();
-    await shop.add("available");
+    await using workshop = await Workshop.open();
+    await workshop.add({ state: "new" });
 
-    for (const [index, [name, animal, account]] of NAMES.entries()) {
-      shop.address = `192.0.2.${index}`;
+    for (const [index, [name, thing, account]] of NAMES.entries()) {
+      workshop.address = `192.0.2.${index}`;
       const json = { ...Object(resolved(body).examples?.[0]), name };
-      const response = await shop.call(target, { json });
-      const expected = operation.tag?.name === "Animals" ? animal : account;
+      const response = await workshop.call(target, { json });
+      const expected = operation.tag?.name === "Things" ? thing : account;
       assertEquals([name, DESCRIPTION.problems(body.json, json).length === 0 ? "good" : "bad"], [
         name,
         expected,
@@ -259,30 +259,30 @@ for (const { operation, target } of DOCUMENTED) {
 }
 
 Deno.test("openApiDocument() has no pattern for names in responses, because rows may hold others", () => {
-  const { Pet, NewPet } = DOCUMENT.components.schemas;
+  const { Thing, NewThing } = DOCUMENT.components.schemas;
 
-  assert(NewPet?.properties?.["name"]?.pattern);
-  assertEquals(Pet?.properties?.["name"]?.pattern, undefined);
+  assert(NewThing?.properties?.["name"]?.pattern);
+  assertEquals(Thing?.properties?.["name"]?.pattern, undefined);
 });
 
 Deno.test("openApiDocument() marks the bodies that may be omitted", async () => {
   for (const { operation, target, status } of DOCUMENTED) {
     const { required } = DESCRIPTION.describes(operation)?.requestBody ?? {};
     if (required === undefined) continue;
-    await using shop = await Shop.open();
-    await shop.add("available");
+    await using workshop = await Workshop.open();
+    await workshop.add({ state: "new" });
 
-    assertEquals([target, (await shop.call(target)).status], [target, required ? 400 : status]);
+    assertEquals([target, (await workshop.call(target)).status], [target, required ? 400 : status]);
   }
 });
 
 Deno.test("openApiDocument() lists the success responses of every operation", async () => {
   for (const { operation, target, request, status } of DOCUMENTED) {
-    await using shop = await Shop.open();
-    await shop.add("available");
+    await using workshop = await Workshop.open();
+    await workshop.add({ state: "new" });
     const headers = operation.method === "GET" ? { "if-none-match": "*" } : {};
 
-    const again = await shop.call(target, { ...request, headers });
+    const again = await workshop.call(target, { ...request, headers });
 
     // The harness compares their headers and bodies with the document.
     const statuses = [...new Set([status, again.status])].map(String);
@@ -293,14 +293,14 @@ Deno.test("openApiDocument() lists the success responses of every operation", as
 Deno.test("Description.check() rejects a status, header, type or body that is not in the document", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
-  const good = await service.fetch("GET /v1/pets", { key });
+  const good = await service.fetch("GET /v1/things", { key });
   const { headers } = good;
   const without = new Headers(headers);
   without.delete("X-RateLimit-Reset");
-  const check = (response: Response, path = "/v1/pets") => DESCRIPTION.check("GET", path, response);
+  const check = (response: Response, path = "/v1/things") => DESCRIPTION.check("GET", path, response);
 
   await check(good);
-  await check(good, "/v1/pets?limit=1");
+  await check(good, "/v1/things?limit=1");
   await assertRejects(() => check(new Response("[]", { status: 202, headers })), Error, "no such status");
   await assertRejects(
     () => check(new Response("[]", { headers: without })),
@@ -321,13 +321,13 @@ Deno.test("Description.check() rejects a status, header, type or body that is no
   await assertRejects(() => check(new Response('[{"id":0}]', { headers })), Error, "/0/id must be >= 1");
   await assertRejects(() => check(new Response("[", { headers })), Error, "SyntaxError");
   await assertRejects(() => check(good, "/v1/other"), Error, "no such operation");
-  const refusal = await service.fetch("GET /v1/pets?limit=0", { key });
+  const refusal = await service.fetch("GET /v1/things?limit=0", { key });
   await check(refusal);
-  const other = { ...await refusal.clone().json(), code: "pet_not_found" };
+  const other = { ...await refusal.clone().json(), code: "thing_not_found" };
   await assertRejects(
     () => check(Response.json(other, refusal)),
     Error,
-    "The code pet_not_found is not declared",
+    "The code thing_not_found is not declared",
   );
 });
 

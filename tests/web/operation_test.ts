@@ -3,7 +3,9 @@ import { type Incoming, operation } from "../../src/web/operation.ts";
 import { integer, object, oneOf, optional, text } from "../../src/web/schema.ts";
 import { ApiError } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
-import { JSON_TYPE, REX, Shop } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
+import { JSON_TYPE } from "../support/client.ts";
+import { Workshop } from "../support/workshop.ts";
 
 /** An operation that returns its input. */
 const ECHO = operation({
@@ -13,7 +15,7 @@ const ECHO = operation({
   access: "public",
   summary: "Echo",
   params: { name: text({ max: 3 }) },
-  query: { limit: optional(integer(1, 100), 20), status: optional(oneOf(["available", "sold"])) },
+  query: { limit: optional(integer(1, 100), 20), state: optional(oneOf(["new", "lost"])) },
   headers: { "X-One": optional(text({ max: 3 })), "X-Two": optional(text({ max: 3 })) },
   body: object({ a: text(), b: integer(0, 9), c: integer(0, 9), d: optional(text()) }),
 }, ({ bytes: _, ...input }) => Response.json(input));
@@ -22,7 +24,7 @@ const ECHO = operation({
 function incoming(query: string, headers: Record<string, string>, object: Record<string, unknown>): Incoming {
   return {
     request: new Request("http://localhost/", { headers }),
-    params: { name: "Rex" },
+    params: { name: "Nut" },
     query,
     base: "",
     now: 0,
@@ -42,15 +44,15 @@ async function echoed(...request: Parameters<typeof incoming>): Promise<unknown>
 Deno.test("answer() passes parsed input to the handler, with defaults and without unknown fields", async () => {
   const body = { a: "x", b: 1, c: 2 };
 
-  assertEquals(await echoed("?status=s%6Fld&x=1&x=2&__proto__=1", { "x-one": "abc" }, { ...body, e: 1 }), {
-    params: { name: "Rex" },
-    query: { limit: 20, status: "sold" },
+  assertEquals(await echoed("?state=l%6Fst&x=1&x=2&__proto__=1", { "x-one": "abc" }, { ...body, e: 1 }), {
+    params: { name: "Nut" },
+    query: { limit: 20, state: "lost" },
     headers: { "X-One": "abc" },
     body,
   });
   for (const query of ["", "?", "?Limit=5&constructor=2", "?limit=20"]) {
     assertEquals(await echoed(query, {}, body), {
-      params: { name: "Rex" },
+      params: { name: "Nut" },
       query: { limit: 20 },
       headers: {},
       body,
@@ -77,8 +79,8 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
   [
     "X-One must have 1 to 3 characters; X-Two must have 1 to 3 characters; " +
     "The query parameter limit must be an integer from 1 to 100; " +
-    "The query parameter status must be one of available, sold; a must be a string; and 3 more.",
-    "?limit=&status=",
+    "The query parameter state must be one of new, lost; a must be a string; and 3 more.",
+    "?limit=&state=",
     { "x-one": "long", "x-two": "long" },
     { a: 1, b: -1, c: {}, d: [] },
   ],
@@ -100,36 +102,36 @@ const KEY = { "idempotency-key": "a b" };
 const TAG = { "if-match": "a" };
 
 Deno.test("service reports all faults of a request at once", async () => {
-  await using shop = await Shop.open();
+  await using workshop = await Workshop.open();
 
   for (
     const [target, request, faults] of [
-      ["GET /v1/pets?limit=0&status=lost&cursor=x", {}, [
+      ["GET /v1/things?limit=0&state=broken&cursor=x", {}, [
         "The query parameter limit must be an integer from 1 to 100",
-        "The query parameter status must be one of available, pending, sold",
+        "The query parameter state must be one of new, used, lost",
         "The query parameter cursor must be a cursor from a Link header of this service",
       ]],
-      ["POST /v1/pets", { json: { ...SURROGATE, categoryId: "1" }, headers: KEY }, [
+      ["POST /v1/things", { json: { ...SURROGATE, weight: "1" }, headers: KEY }, [
         "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, with or without double quotes around them",
         "name must not contain half a surrogate pair",
-        "categoryId must be a number, not a string",
+        "weight must be a number, not a string",
       ]],
-      ["POST /v1/pets", { body: '{"categoryId":1.5,"status":null}', headers: JSON_TYPE }, [
+      ["POST /v1/things", { body: '{"weight":1.5,"state":null}', headers: JSON_TYPE }, [
         "name is required and must be a string",
-        "categoryId must not have a fraction",
-        "status must not be null: leave it out",
+        "weight must not have a fraction",
+        "state must not be null: leave it out",
       ]],
-      ["PATCH /v1/pets/9", { body: '{"categoryId":1e-2,"name":""}', headers: { ...JSON_TYPE, ...TAG } }, [
+      ["PATCH /v1/things/9", { body: '{"weight":1e-2,"name":""}', headers: { ...JSON_TYPE, ...TAG } }, [
         'If-Match must be * or entity tags in double quotes, such as "a3219ffc0c406b50"',
         "name must have 1 to 255 characters",
-        "categoryId must not have a fraction",
+        "weight must not have a fraction",
       ]],
-      ["POST /v1/pets", { body: `{"name":"Rex","categoryId":${"9".repeat(20)}}`, headers: JSON_TYPE }, [
-        "categoryId must be an integer from -9223372036854775808 to 9223372036854775807",
+      ["POST /v1/things", { body: `{"name":"Hammer","weight":${"9".repeat(20)}}`, headers: JSON_TYPE }, [
+        "weight must be an integer from -9223372036854775808 to 9223372036854775807",
       ]],
     ] as const
   ) {
-    const response = await shop.call(target, request);
+    const response = await workshop.call(target, request);
     const { message } = await response.clone().json();
     await assertError(response, 400, "invalid_request");
     assertEquals(message, `${faults.join("; ")}.`);
@@ -137,11 +139,15 @@ Deno.test("service reports all faults of a request at once", async () => {
 });
 
 Deno.test("service reports an invalid ID or a malformed body alone, before other faults", async () => {
-  await using shop = await Shop.open();
+  await using workshop = await Workshop.open();
   const wrong = { json: SURROGATE, headers: TAG };
 
-  await assertError(await shop.call("PATCH /v1/pets/rex", wrong), 404, "pet_not_found");
-  await assertError(await shop.call("DELETE /v1/pets/rex", { headers: TAG }), 404, "pet_not_found");
+  await assertError(await workshop.call("PATCH /v1/things/hammer", wrong), 404, "thing_not_found");
+  await assertError(
+    await workshop.call("DELETE /v1/things/hammer", { headers: TAG }),
+    404,
+    "thing_not_found",
+  );
   for (
     const [headers, body, code, message] of [
       [
@@ -153,21 +159,21 @@ Deno.test("service reports an invalid ID or a malformed body alone, before other
       [{ "content-type": "text/plain" }, "{}", "invalid_content_type", /^The Content-Type must be [^;]*\.$/],
     ] as const
   ) {
-    const response = await shop.call("PATCH /v1/pets/9", { headers: { ...TAG, ...headers }, body });
+    const response = await workshop.call("PATCH /v1/things/9", { headers: { ...TAG, ...headers }, body });
     await assertError(response, 400, code, message);
   }
-  // A missing animal is reported last.
+  // A missing thing is reported last.
   await assertError(
-    await shop.call("PATCH /v1/pets/9", wrong),
+    await workshop.call("PATCH /v1/things/9", wrong),
     400,
     "invalid_request",
     /^If-Match .*; name /,
   );
   await assertError(
-    await shop.call("DELETE /v1/pets/9", { headers: TAG }),
+    await workshop.call("DELETE /v1/things/9", { headers: TAG }),
     400,
     "invalid_request",
     /If-Match/,
   );
-  await assertError(await shop.call("PATCH /v1/pets/9", { json: REX }), 404, "pet_not_found");
+  await assertError(await workshop.call("PATCH /v1/things/9", { json: HAMMER }), 404, "thing_not_found");
 });

@@ -3,10 +3,10 @@ import type { Limits } from "../../src/limits/usage.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import { needsToken } from "../../src/web/router.ts";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
-import { getBanned, type HarnessRequest } from "../support/client.ts";
+import { getBanned, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../support/operations.ts";
-import { REX } from "../support/pets.ts";
+import { HAMMER, SUNSET } from "../support/things.ts";
 
 /** An operation about to be called. */
 export interface Stage {
@@ -26,8 +26,6 @@ export interface Provocation {
   readonly act: (stage: Stage) => Promise<Response>;
 }
 
-const SUNSET = Date.UTC(2030, 11, 5);
-const JSON_TYPE = { "content-type": "application/json" };
 const NONSENSE = { headers: { authorization: "Bearer nonsense" } };
 const STOPPED = new InFlight();
 await STOPPED.stop();
@@ -61,7 +59,7 @@ const WAYS = {
     act: async ({ send }) => {
       const headers = { "idempotency-key": "1" };
       await send({ headers });
-      return await send({ headers, json: { name: "Tom", categoryId: 1, message: "Hello" } });
+      return await send({ headers, json: { name: "Tom", weight: 1, message: "Hello" } });
     },
   },
   account_suspended: {
@@ -78,7 +76,7 @@ const WAYS = {
       return await send();
     },
   },
-  pet_not_found: { act: ({ send }) => send() },
+  thing_not_found: { act: ({ send }) => send() },
   account_not_found: { act: ({ send }) => send() },
   account_open: {
     act: async ({ service, send }) => {
@@ -93,15 +91,15 @@ const WAYS = {
       return await send();
     },
   },
-  not_your_pet: {
+  not_your_thing: {
     act: async ({ service, send }) => {
-      await addPet(service, (await service.createAccount()).apiKey);
+      await addThing(service, (await service.createAccount()).apiKey);
       return await send();
     },
   },
   precondition_failed: {
     act: async ({ service, apiKey, send }) => {
-      await addPet(service, apiKey);
+      await addThing(service, apiKey);
       return await send({ headers: { "if-match": '"other"' } });
     },
   },
@@ -159,6 +157,6 @@ async function sendAfter(count: number, { service, apiKey, isOperators, send }: 
   return await send(isOperators ? NONSENSE : {});
 }
 
-function addPet(service: Harness, key: string): Promise<Response> {
-  return service.fetch("POST /v1/pets", { key, json: REX });
+function addThing(service: Harness, key: string): Promise<Response> {
+  return service.fetch("POST /v1/things", { key, json: HAMMER });
 }

@@ -2,7 +2,7 @@ import { assertEquals, assertNotEquals, assertStrictEquals } from "@std/assert";
 import { CompressedText } from "../../src/web/representation.ts";
 import { ownOf } from "../../src/web/response.ts";
 
-const TEXT = `${"Rex ".repeat(1_000)} é`;
+const TEXT = `${"Hammer ".repeat(1_000)} é`;
 const CONTENT = new CompressedText(TEXT, "text/plain", { "x-own": "a" });
 
 function respond(headers: Record<string, string> = {}): Response {

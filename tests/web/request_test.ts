@@ -10,10 +10,10 @@ function request(headers: Record<string, string> = {}): Request {
 
 Deno.test.each([
   ["http://localhost:8000", "/", "/", ""],
-  ["https://pets.example", "/v1/pets", "/v1/pets", ""],
-  ["http://[::1]:8000", "/v1/pets?limit=1", "/v1/pets", "?limit=1"],
+  ["https://things.example", "/v1/things", "/v1/things", ""],
+  ["http://[::1]:8000", "/v1/things?limit=1", "/v1/things", "?limit=1"],
   ["http://localhost", "", "/", ""],
-  ["http://localhost", "/v1/pets?", "/v1/pets", "?"],
+  ["http://localhost", "/v1/things?", "/v1/things", "?"],
   ["http://localhost", "/a?b?c=https://d/e", "/a", "?b?c=https://d/e"],
   ["http://localhost", "//a%2Fb/%zz", "//a%2Fb/%zz", ""],
 ])("targetOf() splits %s%s", (origin, target, path, query) => {
@@ -21,10 +21,12 @@ Deno.test.each([
 });
 
 const LONGEST = `${"a".repeat(250)}:8000`;
-const GOOD = "localhost pets.example:8443 my_pets-1.example. 192.0.2.1:80 [2001:db8::1]:8000 [::1]".split(
+const GOOD = "localhost things.example:8443 my_pets-1.example. 192.0.2.1:80 [2001:db8::1]:8000 [::1]".split(
   " ",
 );
-const BAD = 'a/v1/health a?b a#b "><script> user@pets.example a:b a:123456 :80 ::1 [::1 é.example'.split(" ");
+const BAD = 'a/v1/health a?b a#b "><script> user@things.example a:b a:123456 :80 ::1 [::1 é.example'.split(
+  " ",
+);
 
 Deno.test("hasValidHost() accepts only a valid host, with or without a port, or none", () => {
   for (const host of [...GOOD, "", LONGEST]) {
@@ -39,7 +41,7 @@ Deno.test("hasValidHost() accepts only a valid host, with or without a port, or 
 Deno.test.each([
   [`http://${LONGEST}/`, true],
   [`http://a${LONGEST}/`, false],
-  ["http://pets.example;a='b'/", false],
+  ["http://things.example;a='b'/", false],
 ])("hasValidHost() checks the authority of %s, with and without a Host", (url, expected) => {
   for (const headers of [{}, { host: "" }, { host: "localhost" }]) {
     assertEquals(hasValidHost(new Request(url, { headers }), targetOf(url)), expected);
@@ -47,13 +49,13 @@ Deno.test.each([
 });
 
 Deno.test.each([
-  ["http://pets.example", "http://pets.example"],
-  ["https://pets.example", "https://pets.example"],
+  ["http://things.example", "http://things.example"],
+  ["https://things.example", "https://things.example"],
   // A vsock, which only a front end can reach.
-  ["http+vsock://pets.example", "https://pets.example"],
+  ["http+vsock://things.example", "https://things.example"],
   // Schemes that a client may send over HTTP/2.
-  ["javascript://pets.example", "https://pets.example"],
-  ["httpx://pets.example", "https://pets.example"],
+  ["javascript://things.example", "https://things.example"],
+  ["httpx://things.example", "https://things.example"],
 ])("service starts URLs only with http or https: %s becomes %s", async (origin, base) => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount("free");
@@ -67,14 +69,14 @@ Deno.test.each([
       { remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 } },
     );
 
-  const created = await send("POST", "/v1/pets", '{"name":"Rex","categoryId":1}');
-  await send("POST", "/v1/pets", '{"name":"Tom","categoryId":1}');
-  const listed = await send("GET", "/v1/pets?limit=1", null);
+  const created = await send("POST", "/v1/things", '{"name":"Hammer","weight":1}');
+  await send("POST", "/v1/things", '{"name":"Tom","weight":1}');
+  const listed = await send("GET", "/v1/things?limit=1", null);
 
   assertEquals([created.status, listed.status], [201, 200]);
-  assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
-  assertEquals(created.headers.get("content-location"), `${base}/v1/pets/1`);
-  assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
+  assertEquals(created.headers.get("location"), `${base}/v1/things/1`);
+  assertEquals(created.headers.get("content-location"), `${base}/v1/things/1`);
+  assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/things`);
 });
 
 Deno.test("service rejects a bad Host on every path, and charges the key, or else the address", async () => {
@@ -101,7 +103,7 @@ Deno.test("service checks Host and method of each request, even if the path was 
 
   for (const host of ["localhost:8000", "a/b", "", "a/b", "localhost:8000"]) {
     for (const method of ["GET", "PUT", "GET"]) {
-      statuses.push((await service.fetch(`${method} /v1/pets`, { key, headers: { host } })).status);
+      statuses.push((await service.fetch(`${method} /v1/things`, { key, headers: { host } })).status);
     }
   }
 
@@ -111,7 +113,7 @@ Deno.test("service checks Host and method of each request, even if the path was 
 
 Deno.test.each([
   [undefined, "http://localhost:8000"],
-  ["https://pets.example/shop", "https://pets.example/shop"],
+  ["https://things.example/workshop", "https://things.example/workshop"],
 ])(
   "service with PUBLIC_URL %s starts its URLs with %s, and ignores forwarding headers",
   async (publicUrl, base) => {
@@ -122,14 +124,14 @@ Deno.test.each([
       "x-forwarded-proto": "https",
       forwarded: "host=evil.example;proto=https",
     };
-    const json = { name: "Rex", categoryId: 7 };
+    const json = { name: "Hammer", weight: 7 };
 
-    const created = await service.fetch("POST /v1/pets", { key, headers, json });
-    await service.fetch("POST /v1/pets", { key, json });
-    const listed = await service.fetch("GET /v1/pets?limit=1", { key, headers });
+    const created = await service.fetch("POST /v1/things", { key, headers, json });
+    await service.fetch("POST /v1/things", { key, json });
+    const listed = await service.fetch("GET /v1/things?limit=1", { key, headers });
 
-    assertEquals(created.headers.get("location"), `${base}/v1/pets/1`);
-    assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/pets`);
+    assertEquals(created.headers.get("location"), `${base}/v1/things/1`);
+    assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/things`);
   },
 );
 

@@ -19,14 +19,14 @@ function representationOf(text: string): Representation {
 
 Deno.test("createResponse() and jsonResponse() add the common headers to those given", async () => {
   const empty = createResponse(null, { status: 204, headers: { allow: "GET" } });
-  const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/pets/1" } });
+  const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/things/1" } });
 
   assertEquals([empty.status, empty.body, json.status], [204, null, 200]);
   assertEquals(Object.fromEntries(empty.headers), { ...ALWAYS, allow: "GET" });
   assertEquals(Object.fromEntries(json.headers), {
     ...ALWAYS,
     "content-type": "application/json",
-    location: "/v1/pets/1",
+    location: "/v1/things/1",
   });
   assertEquals(await json.text(), '{"id":9007199254740993}');
 });

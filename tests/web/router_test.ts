@@ -7,27 +7,27 @@ function endpoint(method: Endpoint["method"], path: string, access: Endpoint["ac
   return { method, path, access };
 }
 
-const LIST = endpoint("GET", "/v1/pets");
-const CREATE = endpoint("POST", "/v1/pets");
-const GET = endpoint("GET", "/v1/pets/{petId}", "address");
-const DELETE = endpoint("DELETE", "/v1/pets/{petId}", "address");
-const TAG = endpoint("GET", "/v1/pets/{petId}/tags/{tag}");
-const COUNT = endpoint("GET", "/v1/pets/count");
+const LIST = endpoint("GET", "/v1/things");
+const CREATE = endpoint("POST", "/v1/things");
+const GET = endpoint("GET", "/v1/things/{thingId}", "address");
+const DELETE = endpoint("DELETE", "/v1/things/{thingId}", "address");
+const TAG = endpoint("GET", "/v1/things/{thingId}/tags/{tag}");
+const COUNT = endpoint("GET", "/v1/things/count");
 const match = createMatcher([CREATE, LIST, DELETE, GET, TAG, COUNT]);
 
 Deno.test.each([
-  ["GET", "/v1/pets", LIST, {}],
-  ["HEAD", "/v1/pets", LIST, {}],
-  ["POST", "/v1/pets", CREATE, {}],
-  ["GET", "/v1/p%65ts", LIST, {}],
-  ["GET", "/v1/pets/1", GET, { petId: "1" }],
-  ["HEAD", "/v1/pets/1", GET, { petId: "1" }],
-  ["GET", "/v1/pets/c%6funt", COUNT, {}],
-  ["DELETE", "/v1/pets/1", DELETE, { petId: "1" }],
-  ["GET", "/v1/pets/1/tags/2", TAG, { petId: "1", tag: "2" }],
-  ["GET", "/v1/pets/a%2Fb%20%C3%A9", GET, { petId: "a/b é" }],
-  ["GET", "/v1/pets/__proto__", GET, { petId: "__proto__" }],
-  ["GET", "/v1/pets/:petId", GET, { petId: ":petId" }],
+  ["GET", "/v1/things", LIST, {}],
+  ["HEAD", "/v1/things", LIST, {}],
+  ["POST", "/v1/things", CREATE, {}],
+  ["GET", "/v1/th%69ngs", LIST, {}],
+  ["GET", "/v1/things/1", GET, { thingId: "1" }],
+  ["HEAD", "/v1/things/1", GET, { thingId: "1" }],
+  ["GET", "/v1/things/c%6funt", COUNT, {}],
+  ["DELETE", "/v1/things/1", DELETE, { thingId: "1" }],
+  ["GET", "/v1/things/1/tags/2", TAG, { thingId: "1", tag: "2" }],
+  ["GET", "/v1/things/a%2Fb%20%C3%A9", GET, { thingId: "a/b é" }],
+  ["GET", "/v1/things/__proto__", GET, { thingId: "__proto__" }],
+  ["GET", "/v1/things/:thingId", GET, { thingId: ":thingId" }],
 ])("match() finds the endpoint of %s %s", (method, path, endpoint, params) => {
   const pattern = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
   assertEquals(match(method, path), { kind: "found", pattern, endpoint, params });
@@ -36,15 +36,15 @@ Deno.test.each([
 Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
   "match() returns the pattern, access and methods of a path for the method '%s'",
   (method) => {
-    const pets = { pattern: "/v1/pets", access: "key", allow: "GET, HEAD, OPTIONS, POST" } as const;
-    const pet = {
-      pattern: "/v1/pets/:petId",
+    const things = { pattern: "/v1/things", access: "key", allow: "GET, HEAD, OPTIONS, POST" } as const;
+    const thing = {
+      pattern: "/v1/things/:thingId",
       access: "address",
       allow: "DELETE, GET, HEAD, OPTIONS",
     } as const;
 
-    assertEquals(match(method, "/v1/p%65ts"), { kind: "allow", ...pets });
-    assertEquals(match(method, "/v1/pets/1"), { kind: "allow", ...pet });
+    assertEquals(match(method, "/v1/th%69ngs"), { kind: "allow", ...things });
+    assertEquals(match(method, "/v1/things/1"), { kind: "allow", ...thing });
   },
 );
 
@@ -54,8 +54,8 @@ Deno.test("match() returns the methods of all paths for OPTIONS *, which arrives
 });
 
 const NOWHERE =
-  "/ /* /v1 /v1/ /v1/pets/ /v1/pets/1/ /v1/pets/1/tags /v1/pets/1/tags/2/ /v1/pets/1/tags/2/3/4 //v1/pets /v1//pets /V1/pets /v1/Pets " +
-  "/v1%2Fpets /v1/pets/% /v1/pets/%zz /v1/pets/%ff /v1/%C3/pets /__proto__ /v1/toString /v1/:petId";
+  "/ /* /v1 /v1/ /v1/things/ /v1/things/1/ /v1/things/1/tags /v1/things/1/tags/2/ /v1/things/1/tags/2/3/4 //v1/things /v1//things /V1/things /v1/Things " +
+  "/v1%2Fthings /v1/things/% /v1/things/%zz /v1/things/%ff /v1/%C3/things /__proto__ /v1/toString /v1/:thingId";
 
 Deno.test("match() finds nothing at paths that are not in the table", () => {
   for (const path of NOWHERE.split(" ")) {
@@ -64,8 +64,8 @@ Deno.test("match() finds nothing at paths that are not in the table", () => {
 });
 
 Deno.test.each([
-  ["PUT", "/v1/pets", "GET, HEAD, OPTIONS, POST"],
-  ["POST", "/v1/pets/1", "DELETE, GET, HEAD, OPTIONS, PATCH"],
+  ["PUT", "/v1/things", "GET, HEAD, OPTIONS, POST"],
+  ["POST", "/v1/things/1", "DELETE, GET, HEAD, OPTIONS, PATCH"],
   ["HEAD", "/v1/messages", "OPTIONS, POST"],
   ["PROPFIND", "/health", "GET, HEAD, OPTIONS"],
 ])(
@@ -91,7 +91,7 @@ Deno.test("service returns 404 not_found for unknown paths, with limit headers b
   for (const path of ["/v1", "/v1/nothing", "/nothing"]) {
     await assertError(await service.fetch(`GET ${path}`, { key }), 404, "not_found");
   }
-  for (const path of ["/v1", "/v1/nothing", "/%761/p%65ts"]) {
+  for (const path of ["/v1", "/v1/nothing", "/%761/th%69ngs"]) {
     assertLimitHeaders(await service.fetch(`GET ${path}`));
   }
 });

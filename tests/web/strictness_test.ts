@@ -4,7 +4,8 @@ import { resolved } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
 import { addKnownAccounts, ALL, credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
 import { Description } from "../support/openapi.ts";
-import { petsIn, REX, Shop } from "../support/pets.ts";
+import { HAMMER } from "../support/things.ts";
+import { thingsIn, Workshop } from "../support/workshop.ts";
 
 const STRICT = { prefer: "handling=strict" };
 const APPLIED = "preference-applied";
@@ -12,12 +13,12 @@ const CLIENTS = SAMPLES.filter(({ operation: { access } }) => access === "key" |
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 
 /** The message for an unknown query parameter and, if the operation has a body, for an unknown member. */
-const UNKNOWN = /^unknown query parameter staus(; did you mean status\?|\.$|; )/;
+const UNKNOWN = /^unknown query parameter staet(; did you mean state\?|\.$|; )/;
 
 /** A valid request with an unknown query parameter, and an unknown member if it has a body. */
 function mistyped({ target, request }: Sample): [target: string, request: Sample["request"]] {
-  const json = request.json === undefined ? {} : { json: { ...Object(request.json), staus: 1 } };
-  return [`${target}?staus=1`, { ...request, ...json }];
+  const json = request.json === undefined ? {} : { json: { ...Object(request.json), staet: 1 } };
+  return [`${target}?staet=1`, { ...request, ...json }];
 }
 
 for (const sample of SAMPLES) {
@@ -25,29 +26,29 @@ for (const sample of SAMPLES) {
   const isForClients = CLIENTS.includes(sample);
   const isStrict = (isForClients && operation.isExtension === true) || operation.access === "operator";
   Deno.test(`${operation.id}() ${isStrict ? "refuses" : "ignores"} unknown names`, async () => {
-    await using shop = await Shop.open(ALL);
-    await shop.add("available");
-    await addKnownAccounts(shop);
+    await using workshop = await Workshop.open(ALL);
+    await workshop.add({ state: "new" });
+    await addKnownAccounts(workshop);
     const [target, request] = mistyped(sample);
 
-    const response = await shop.fetch(target, { ...request, ...credentialFor(operation, shop.key) });
+    const response = await workshop.fetch(target, { ...request, ...credentialFor(operation, workshop.key) });
 
     assertEquals(response.headers.get(APPLIED), null);
     const text = await response.clone().text();
     if (!isStrict) return assertEquals(response.status, status);
     await assertError(response, 400, "invalid_request", UNKNOWN);
-    assertEquals(text.includes("unknown member staus"), request.json !== undefined);
+    assertEquals(text.includes("unknown member staet"), request.json !== undefined);
   });
 
   Deno.test(`${operation.id}() ${isForClients || isStrict ? "refuses" : "ignores"} unknown names with handling=strict`, async () => {
-    await using shop = await Shop.open(ALL);
-    await shop.add("available");
-    await addKnownAccounts(shop);
+    await using workshop = await Workshop.open(ALL);
+    await workshop.add({ state: "new" });
+    await addKnownAccounts(workshop);
     const [target, request] = mistyped(sample);
-    const strict = { ...credentialFor(operation, shop.key), headers: STRICT };
+    const strict = { ...credentialFor(operation, workshop.key), headers: STRICT };
 
-    const refused = await shop.fetch(target, { ...request, ...strict });
-    const accepted = await shop.fetch(sample.target, { ...sample.request, ...strict });
+    const refused = await workshop.fetch(target, { ...request, ...strict });
+    const accepted = await workshop.fetch(sample.target, { ...sample.request, ...strict });
 
     const applied = isForClients && !isStrict ? "handling=strict" : null;
     assertEquals([refused, accepted].map(({ headers }) => headers.get(APPLIED)), [applied, applied]);
@@ -77,41 +78,41 @@ Deno.test("openApiDocument() marks the parameters that extend interface 1.0.0", 
   });
 
   assertEquals(marked, [
-    "listPets cursor",
-    "listPets If-None-Match",
-    "listPets Prefer",
-    "createPet Idempotency-Key",
-    "createPet Prefer",
-    "getPet If-None-Match",
-    "getPet Prefer",
+    "listThings cursor",
+    "listThings If-None-Match",
+    "listThings Prefer",
+    "createThing Idempotency-Key",
+    "createThing Prefer",
+    "getThing If-None-Match",
+    "getThing Prefer",
     "createMessage Idempotency-Key",
     "createMessage Prefer",
   ]);
 });
 
 Deno.test("service names each unknown name once, with the known one that it resembles, after other faults", async () => {
-  await using shop = await Shop.open();
-  await shop.add("available");
+  await using workshop = await Workshop.open();
+  await workshop.add({ state: "new" });
 
   for (
     const [target, json, message] of [
-      ["PATCH /v1/pets/1", { staus: "sold" }, "unknown member staus; did you mean status?"],
+      ["PATCH /v1/things/1", { staet: "lost" }, "unknown member staet; did you mean state?"],
       [
-        "PATCH /v1/pets/1",
+        "PATCH /v1/things/1",
         { owner: 1, Name: "Tom" },
         "unknown member owner; unknown member Name; did you mean name?",
       ],
       [
-        "PATCH /v1/pets/1?status=1",
-        { ids: 1, name: 7, categoryID: 2, x: 3 },
-        "unknown query parameter status; name must be a string; unknown member ids; " +
-        "unknown member categoryID; did you mean categoryId? unknown member x.",
+        "PATCH /v1/things/1?state=1",
+        { ids: 1, name: 7, Weight: 2, x: 3 },
+        "unknown query parameter state; name must be a string; unknown member ids; " +
+        "unknown member Weight; did you mean weight? unknown member x.",
       ],
       [
-        "GET /v1/pets?Status=sold&Status=sold&limit=0",
+        "GET /v1/things?State=lost&State=lost&limit=0",
         undefined,
         "The query parameter limit must be an integer from 1 to 100; " +
-        "unknown query parameter Status; did you mean status?",
+        "unknown query parameter State; did you mean state?",
       ],
       [
         "GET /v1/account/usage?day=1&%E2%80%AE=1",
@@ -124,42 +125,47 @@ Deno.test("service names each unknown name once, with the known one that it rese
         "unknown member grace_seconds; did you mean graceSeconds?",
       ],
       ["POST /v1/accounts", { name: "me", plan: "pro" }, "unknown member plan."],
-      ["POST /v1/pets", { ...REX, id: 1 }, "unknown member id."],
+      ["POST /v1/things", { ...HAMMER, id: 1 }, "unknown member id."],
     ] as const
   ) {
-    const response = await shop.call(target, { json, headers: STRICT });
+    const response = await workshop.call(target, { json, headers: STRICT });
     assertEquals([target, (await response.json()).message], [target, message]);
   }
 });
 
-Deno.test("updatePet() accepts what was read, changed and sent back", async () => {
-  await using shop = await Shop.open();
-  await shop.add("available", "available");
-  const [read] = await petsIn(await shop.call("GET /v1/pets/2"));
+Deno.test("updateThing() accepts what was read, changed and sent back", async () => {
+  await using workshop = await Workshop.open();
+  await workshop.add({ state: "new" }, { state: "new" });
+  const [read] = await thingsIn(await workshop.call("GET /v1/things/2"));
 
-  const response = await shop.patch(2, { ...read, status: "sold" });
+  const response = await workshop.patch(2, { ...read, state: "lost" });
 
-  assertEquals([response.status, await response.json()], [200, { ...REX, id: 2, status: "sold" }]);
+  assertEquals([response.status, await response.json()], [200, {
+    id: 2,
+    ...HAMMER,
+    state: "lost",
+    isSpare: false,
+  }]);
 });
 
 Deno.test("service handles each request as it prefers, even if it has answered the same query before", async () => {
-  await using shop = await Shop.open();
+  await using workshop = await Workshop.open();
 
   for (const [query, refusal] of [["?limit=1", 200], ["?Limit=1", 400]] as const) {
     for (const prefer of ["", "handling=strict", "handling=lenient", "handling=strict"]) {
       const isStrict = prefer === "handling=strict";
-      const { status, headers } = await shop.call(`GET /v1/pets${query}`, { headers: { prefer } });
+      const { status, headers } = await workshop.call(`GET /v1/things${query}`, { headers: { prefer } });
       const expected = isStrict ? [refusal, prefer] : [200, null];
       assertEquals([query, prefer, status, headers.get(APPLIED)], [query, prefer, ...expected]);
     }
   }
 });
 
-Deno.test("createPet() replays a reply with the preference of the request, not of the first one", async () => {
-  await using shop = await Shop.open();
+Deno.test("createThing() replays a reply with the preference of the request, not of the first one", async () => {
+  await using workshop = await Workshop.open();
   const send = async (key: string, prefer: object) => {
-    const { headers } = await shop.call("POST /v1/pets", {
-      json: REX,
+    const { headers } = await workshop.call("POST /v1/things", {
+      json: HAMMER,
       headers: { "idempotency-key": key, ...prefer },
     });
     return [headers.get("idempotency-replayed"), headers.get(APPLIED)];

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { nearestName, shownName } from "../../src/web/unknown_names.ts";
 
-const KNOWN = ["name", "categoryId", "status"];
+const KNOWN = ["name", "weightInGrams", "status"];
 
 Deno.test.each([
   ["staus", "status"],
@@ -12,9 +12,9 @@ Deno.test.each([
   ["nam", "name"],
   ["nmae", "name"],
   ["names", "name"],
-  ["category_id", "categoryId"],
-  ["CATEGORY-ID", "categoryId"],
-  ["categorieID", "categoryId"],
+  ["weight_in_grams", "weightInGrams"],
+  ["WEIGHT-IN-GRAMS", "weightInGrams"],
+  ["wheightInGrams", "weightInGrams"],
   ["", undefined],
   ["date", undefined],
   ["id", undefined],

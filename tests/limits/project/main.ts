@@ -1,5 +1,5 @@
 // A project of its own that limits tenants, which it stores in rows of its own.
-import { decodeJson, encodeJson, openStore, Transactions } from "animal-store/engine";
+import { decodeJson, encodeJson, openStore, Transactions } from "store/engine";
 import {
   encodeUsage,
   type Holder,
@@ -8,7 +8,7 @@ import {
   setLimitHeaders,
   UNUSED,
   usageKey,
-} from "animal-store/limits";
+} from "store/limits";
 
 interface Tenant extends Holder {
   readonly password: string;

@@ -1,7 +1,8 @@
 // A harness with an account that adds animals.
-import type { Pet } from "../../src/pets/pets.ts";
-import type { HarnessRequest } from "./client.ts";
-import { Harness, type HarnessOptions } from "./harness.ts";
+import { type Pet, PETS } from "../../src/pets/pets.ts";
+import type { Catalogue } from "../../src/resource/mod.ts";
+import type { HarnessRequest } from "../support/client.ts";
+import { Harness, type HarnessOptions } from "../support/harness.ts";
 
 /** One of the availability statuses. */
 export type PetStatus = Pet["status"];
@@ -17,10 +18,10 @@ export interface ListedPet {
 /** An animal to add. */
 export const REX = { name: "Rex", categoryId: 7 } as const;
 
-/** Headers of a JSON body. */
-export const JSON_TYPE: Readonly<Record<string, string>> = { "content-type": "application/json" };
+/** A catalogue of animals only. */
+export const OF_PETS: Catalogue = { title: "Animal Store", resources: [PETS] };
 
-/** The whole service, and an account with very high limits. */
+/** The whole service with animals, and an account with very high limits. */
 export class Shop extends Harness {
   key: string = "";
 
@@ -31,14 +32,17 @@ export class Shop extends Harness {
 
   /** Creates one on this KV, which it closes. */
   static async on(kv: Deno.Kv, options?: HarnessOptions): Promise<Shop> {
-    const shop = new Shop(kv, options);
+    const shop = new Shop(kv, { catalogue: OF_PETS, ...options });
     const { apiKey } = await shop.createAccount({ minute: 1_000_000, day: 1_000_000 });
     return Object.assign(shop, { key: apiKey });
   }
 
   /** Another process on the same KV, with the same key. */
   override beside(options?: HarnessOptions): Shop {
-    return Object.assign(new Shop(this.kv, options), { key: this.key, isFirst: false });
+    return Object.assign(new Shop(this.kv, { catalogue: OF_PETS, ...options }), {
+      key: this.key,
+      isFirst: false,
+    });
   }
 
   /** Sends a request with the account's key, such as `call("GET /v1/pets")`. */

@@ -1,0 +1,115 @@
+import { assertEquals } from "@std/assert";
+import { Operator } from "../support/operator.ts";
+import { assertConsistent, storeName } from "../support/stored_rows.ts";
+
+/** An operator whose KV has an account with Hammer, Tom and Kim, all new, of 2^53 + 1 g. */
+async function withThings(): Promise<{ operator: Operator; id: string; key: string }> {
+  const operator = await Operator.start();
+  const account = await operator.createAccount();
+  await using service = await operator.serve();
+  for (const name of ["Hammer", "Tom", "Kim"]) {
+    const body = `{"name":"${name}","weight":9007199254740993}`;
+    const headers = { "content-type": "application/json" };
+    await service.fetch("POST /v1/things", { key: account.key, body, headers });
+  }
+  return { operator, ...account };
+}
+
+Deno.test("items things list prints every thing and the account that added it", async () => {
+  const { operator, id } = await withThings();
+  await using _ = operator;
+
+  const codes = [await operator.run("items things list")];
+  const [list, heading] = [operator.out, operator.err];
+  codes.push(await operator.run("items things list --json"));
+
+  assertEquals(codes, [0, 0]);
+  assertEquals(heading, ["id\tname\tweight\tstate\tisSpare\tlabels\taccountId"]);
+  assertEquals(
+    list,
+    ["Hammer", "Tom", "Kim"].map((name, n) => `${n + 1}\t${name}\t9007199254740993\tnew\tfalse\t-\t${id}`),
+  );
+  const hammer =
+    `{"id":1,"name":"Hammer","weight":9007199254740993,"state":"new","isSpare":false,"accountId":"${id}"}`;
+  assertEquals(operator.out[0], hammer);
+  assertEquals([operator.out.length, operator.err], [3, []]);
+});
+
+Deno.test("items things COMMAND replaces control characters in names, or escapes them in JSON", async () => {
+  const { operator } = await withThings();
+  await using _ = operator;
+  const name = "T\u001b[2J\n9\tforged\u009b2J\u202e\u061c";
+  await using service = await operator.serve();
+  await storeName(service.kv, 2, name);
+
+  assertEquals(await operator.run("items things list"), 0);
+  assertEquals(operator.out[1]?.split("\t")[1], "T\ufffd[2J\ufffd9\ufffdforged\ufffd2J\ufffd\ufffd");
+  for (const [command, line] of [["list --json", 1], ["set 2 --state lost", 0]] as const) {
+    assertEquals(await operator.run(`items things ${command}`), 0);
+    const text = operator.out[line] ?? "";
+    assertEquals(/[\p{Cc}\p{Bidi_Control}]/u.test(text), false);
+    assertEquals(JSON.parse(text).name, name);
+  }
+});
+
+Deno.test("items things set changes any thing but not its owner, and items things delete removes any thing", async () => {
+  const { operator, key } = await withThings();
+  await using _ = operator;
+  await using service = await operator.serve();
+  const list = async (query = "") => await (await service.fetch(`GET /v1/things${query}`, { key })).text();
+  const [hammer, tom, kim] = JSON.parse(await list()).map((thing: unknown) => JSON.stringify(thing));
+
+  const set = await operator.run(
+    "items things set 2 --state lost --weight 9223372036854775807 --name",
+    "Tom Tom",
+  );
+  const printed = [operator.out, operator.err];
+  const lost = await list("?state=lost");
+  const removed = await operator.run("items things delete 1");
+
+  const changed = '{"id":2,"name":"Tom Tom","weight":9223372036854775807,"state":"lost","isSpare":false}';
+  assertEquals([set, removed], [0, 0]);
+  assertEquals(printed, [[changed], []]);
+  assertEquals([operator.out, operator.err], [[], ["Deleted: thing 1."]]);
+  assertEquals(lost, `[${changed}]`);
+  assertEquals(JSON.parse(await list("?state=new")).length, 1);
+  assertEquals([typeof hammer, typeof tom, typeof kim], ["string", "string", "string"]);
+  assertEquals((await service.fetch("DELETE /v1/things/2", { key })).status, 204);
+  await assertConsistent(service.kv);
+});
+
+Deno.test.each(["set 9 --state lost", "delete 9"])(
+  "items things %s exits with 1 if the thing does not exist",
+  async (command) => {
+    const { operator } = await withThings();
+    await using _ = operator;
+
+    const code = await operator.run(`items things ${command}`);
+
+    assertEquals([code, operator.out, operator.err], [1, [], ["There is no thing with the id 9."]]);
+  },
+);
+
+Deno.test("items things COMMAND changes and removes things whose stored names are now invalid", async () => {
+  const { operator } = await withThings();
+  await using _ = operator;
+  await using service = await operator.serve();
+  for (const [id, name] of [[1, " "], [2, "\u0000"], [3, "\n"]] as const) {
+    await storeName(service.kv, id, name);
+  }
+
+  const set = await operator.run("items things set 1 --state lost");
+  const changed = operator.out;
+  const renamed = [await operator.run("items things set 2 --name Tom"), operator.out];
+  const refused = await operator.run("items things set 3 --name", "\n");
+  const removed = await operator.run("items things delete 3");
+
+  assertEquals([set, changed], [0, [
+    '{"id":1,"name":" ","weight":9007199254740993,"state":"lost","isSpare":false}',
+  ]]);
+  assertEquals(renamed, [0, [
+    '{"id":2,"name":"Tom","weight":9007199254740993,"state":"new","isSpare":false}',
+  ]]);
+  assertEquals([refused, removed], [2, 0]);
+  await assertConsistent(service.kv);
+});
