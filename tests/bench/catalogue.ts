@@ -1,28 +1,26 @@
+import { COLLECTION, RARE } from "./collection.ts";
 import type { Target } from "./contenders.ts";
 import { sendOnce } from "./measure.ts";
 import { Failure, note } from "./terminal.ts";
-import { create, LIST } from "./workloads.ts";
+import { CREATE, create, LIST } from "./workloads.ts";
 
-// Independent of the catalogue's size, so the page of sold animals is the same work in every catalogue.
-const SOLD = 20;
+// Independent of the collection's size, so the page of rare items is the same work in every collection.
+const RARE_ITEMS = 20;
 const CONCURRENCY = 256;
 const PER_NOTE = 100_000;
 
-/** Adds `size` animals over HTTP, 20 of them sold. */
+/** Adds `size` items over HTTP, 20 of them rare. */
 export async function fill(target: Target, size: number): Promise<void> {
   let added = 0;
   async function addSome(): Promise<void> {
     while (added < size) {
       const turn = ++added;
-      const status = turn % Math.ceil(size / SOLD) === 0 ? "sold" : "available";
-      const { status: answer } = await sendOnce(
-        target,
-        create(`Animal ${turn}`, status),
-      );
+      const isRare = turn % Math.ceil(size / RARE_ITEMS) === 0;
+      const { status: answer } = await sendOnce(target, isRare && RARE ? create(RARE.item) : CREATE);
       if (answer !== 201) {
         throw new Failure(`A create returned ${answer}`);
       }
-      if (turn % PER_NOTE === 0) note(`${turn} of ${size} animals`);
+      if (turn % PER_NOTE === 0) note(`${turn} of ${size} items`);
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, addSome));
@@ -36,7 +34,8 @@ export async function lastPage(target: Target): Promise<string> {
     while (next !== undefined) {
       page = next;
       const { headers } = await sendOnce(target, { ...LIST, path: page });
-      next = /(\/v1\/pets.*)>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
+      const [, link = ""] = /<(.*)>; rel="next"/.exec(headers.get("link") ?? "") ?? [];
+      next = link === "" ? undefined : link.slice(link.indexOf(COLLECTION.path));
     }
   }
   return page;

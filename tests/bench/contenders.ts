@@ -1,9 +1,12 @@
+import { stringifyJson } from "../../src/web/json.ts";
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import { ACCOUNTS, type Caller } from "./accounts.ts";
 import { fill } from "./catalogue.ts";
+import { COLLECTION } from "./collection.ts";
 import { type Server, startServer } from "./server.ts";
 import { Failure } from "./terminal.ts";
-import { ACCOUNTS, type Caller, ONE_PAGE } from "./workloads.ts";
+import { ONE_PAGE } from "./workloads.ts";
 
 /** A server to measure: the service of some checkout, or a rival. */
 export interface Contender {
@@ -65,18 +68,18 @@ export function checkout(folder: string, name: string = `${basename(resolve(fold
   return { name, args, env: {}, keysOf };
 }
 
-/** Starts a contender with animals and with the caller's keys. `cleanup` ends it. */
+/** Starts a contender with items and with the caller's keys. `cleanup` ends it. */
 export async function start(
   { args, env, keysOf }: Contender,
   cleanup: AsyncDisposableStack,
   caller: Caller,
-  animals: number = ONE_PAGE,
+  items: number = ONE_PAGE,
 ): Promise<Target> {
   const server = await startServer(cleanup, args, env);
-  if (animals > 0) {
+  if (items > 0) {
     await fill(
       { ...server, keys: await keysOf("one", server.dataPath) },
-      animals,
+      items,
     );
   }
   return { ...server, keys: await keysOf(caller, server.dataPath) };
@@ -91,7 +94,7 @@ function rival(
   return {
     name,
     args,
-    env: {},
+    env: { COLLECTION: stringifyJson(COLLECTION) },
     keysOf: (caller) => ACCOUNTS[caller].map(({ key }) => key),
   };
 }

@@ -1,4 +1,5 @@
 import { lastPage } from "./catalogue.ts";
+import { RARE } from "./collection.ts";
 import { type Contender, start, type Target } from "./contenders.ts";
 import { type Effort, type Entry, load, takeTurns } from "./measure.ts";
 import { figure, median, table } from "./report.ts";
@@ -55,12 +56,12 @@ async function* latencies(
   for (const size of [1_000, 1_000_000]) {
     const target = await start(checkout, cleanup, LIST.caller, size);
     const addEntry = (page: string, path: string) => {
-      const name = `p50 in ms, ${page} of ${figure(size)} animals`;
+      const name = `p50 in ms, ${page} of ${figure(size)} items`;
       entries.push({ name, target, workload: { ...LIST, path } });
     };
     addEntry("first page", LIST.path);
     addEntry("last page", await lastPage(target));
-    addEntry("rare status", `${LIST.path}&status=sold`);
+    if (RARE) addEntry("rare filter", `${LIST.path}&${RARE.query}`);
   }
   const medians = await takeTurns(entries, effort, "p50");
   for (const [index, { name }] of entries.entries()) yield [name, medians[index] ?? NaN];

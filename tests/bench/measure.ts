@@ -75,7 +75,7 @@ export async function sendOnce(
   return new Response(await response.bytes(), response);
 }
 
-/** Sends the request of a workload repeatedly for `seconds`. Creates animals at the same time if the workload says so. */
+/** Sends the request of a workload repeatedly for `seconds`. Creates items at the same time if the workload says so. */
 export async function load(
   target: Target,
   workload: Workload,

@@ -37,7 +37,7 @@ export async function startServer(
   await Deno.mkdir(DATA, { recursive: true });
   const folder = await Deno.makeTempDir({ dir: DATA, prefix: "bench-" });
   cleanup.defer(() => Deno.remove(folder, { recursive: true }));
-  const dataPath = `${folder}/animals.db`;
+  const dataPath = `${folder}/store.db`;
   const port = freePort();
   const origin = `http://127.0.0.1:${port}`;
 

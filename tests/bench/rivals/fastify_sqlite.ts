@@ -1,23 +1,26 @@
-/** The catalogue with Fastify, its rate-limit plugin in memory, and SQLite with the durability of Deno KV. */
+/** The collection with Fastify, its rate-limit plugin in memory, and SQLite with the durability of Deno KV. */
 
 import rateLimit from "@fastify/rate-limit";
 import Fastify from "fastify";
 import { hash } from "node:crypto";
-import { DatabaseSync } from "node:sqlite";
-import { type Account, ACCOUNTS } from "../workloads.ts";
+import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
+import type { Collection } from "../collection.ts";
+import { type Account, ACCOUNTS } from "../accounts.ts";
 
-const NEW_PET = {
+type Item = Collection["item"];
+
+const { path, item: example, filter }: Collection = JSON.parse(Deno.env.get("COLLECTION") ?? "");
+const FIELDS = Object.keys(example);
+/** Fields whose values SQLite cannot hold, and which it has as JSON. */
+const ENCODED = FIELDS.filter((name) => !["string", "number"].includes(typeof example[name]));
+const NEW_ITEM = {
   type: "object",
-  required: ["name", "categoryId"],
-  properties: {
-    name: { type: "string" },
-    categoryId: { type: "integer" },
-    status: { type: "string" },
-  },
+  required: FIELDS,
+  properties: Object.fromEntries(Object.entries(example).map(([name, value]) => [name, schemaOf(value)])),
 };
-const PET = {
-  ...NEW_PET,
-  properties: { id: { type: "integer" }, ...NEW_PET.properties },
+const ITEM = {
+  ...NEW_ITEM,
+  properties: { id: { type: "integer" }, ...NEW_ITEM.properties },
 };
 
 const database = new DatabaseSync(Deno.env.get("KV_PATH") ?? ":memory:");
@@ -25,15 +28,15 @@ database.exec(`
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
   CREATE TABLE accounts (hash TEXT PRIMARY KEY, key TEXT, perMinute INTEGER) WITHOUT ROWID;
-  CREATE TABLE pets (id INTEGER PRIMARY KEY, name TEXT, categoryId INTEGER, status TEXT);
-  CREATE INDEX pets_by_status ON pets (status, id);
+  CREATE TABLE items (id INTEGER PRIMARY KEY, ${FIELDS.map((name) => `"${name}"`).join(", ")});
 `);
+if (filter !== undefined) database.exec(`CREATE INDEX items_by ON items ("${filter}", id)`);
 const insertAccount = database.prepare("INSERT INTO accounts VALUES (?, ?, ?)");
 const selectAccount = database.prepare("SELECT * FROM accounts WHERE hash = ?");
-const selectPet = database.prepare("SELECT * FROM pets WHERE id = ?");
-const selectPets = database.prepare("SELECT * FROM pets ORDER BY id LIMIT ?");
-const insertPet = database.prepare(
-  "INSERT INTO pets VALUES (NULL, ?, ?, ?) RETURNING *",
+const selectItem = database.prepare("SELECT * FROM items WHERE id = ?");
+const selectItems = database.prepare("SELECT * FROM items ORDER BY id LIMIT ?");
+const insertItem = database.prepare(
+  `INSERT INTO items VALUES (NULL, ${FIELDS.map(() => "?").join(", ")}) RETURNING *`,
 );
 for (const { key, perMinute } of [...ACCOUNTS.hundred, ...ACCOUNTS.limited]) {
   insertAccount.run(hash("sha256", key), key, perMinute);
@@ -59,29 +62,39 @@ await app.register(rateLimit, {
   }),
 });
 
-app.get<{ Querystring: { limit: string } }>("/v1/pets", {
-  schema: { response: { 200: { type: "array", items: PET } } },
-}, ({ query }, reply) => reply.send(selectPets.all(Number(query.limit))));
+app.get<{ Querystring: { limit: string } }>(path, {
+  schema: { response: { 200: { type: "array", items: ITEM } } },
+}, ({ query }, reply) => reply.send(selectItems.all(Number(query.limit)).map(decoded)));
 
-app.get<{ Params: { id: string } }>("/v1/pets/:id", {
-  schema: { response: { 200: PET } },
+app.get<{ Params: { id: string } }>(`${path}/:id`, {
+  schema: { response: { 200: ITEM } },
 }, ({ params }, reply) => {
-  const pet = selectPet.get(Number(params.id));
-  return pet === undefined ? reply.code(404).send(refusal(404, "not_found")) : reply.send(pet);
+  const item = selectItem.get(Number(params.id));
+  return item === undefined ? reply.code(404).send(refusal(404, "not_found")) : reply.send(decoded(item));
 });
 
-app.post<{ Body: { name: string; categoryId: number; status: string } }>(
-  "/v1/pets",
-  {
-    schema: { body: NEW_PET, response: { 201: PET } },
-  },
-  ({ body }, reply) =>
-    reply.code(201).send(
-      insertPet.get(body.name, body.categoryId, body.status),
-    ),
-);
+app.post<{ Body: Item }>(path, {
+  schema: { body: NEW_ITEM, response: { 201: ITEM } },
+}, ({ body }, reply) => {
+  const item = insertItem.get(...FIELDS.map((name) => columnOf(body[name])));
+  return reply.code(201).send(item && decoded(item));
+});
 
 await app.listen({ port: Number(Deno.env.get("PORT")), host: "127.0.0.1" });
+
+function schemaOf(value: unknown): object {
+  if (Array.isArray(value)) return { type: "array", items: {} };
+  return { type: Number.isInteger(value) ? "integer" : typeof value };
+}
+
+function columnOf(value: unknown): string | number {
+  return typeof value === "string" || typeof value === "number" ? value : JSON.stringify(value);
+}
+
+function decoded(row: Record<string, SQLOutputValue>): Item {
+  const values = ENCODED.map((name) => [name, JSON.parse(`${row[name]}`)]);
+  return values.length === 0 ? row : { ...row, ...Object.fromEntries(values) };
+}
 
 function refusal(status: number, code: string) {
   return { code, message: code.replaceAll("_", " "), status };

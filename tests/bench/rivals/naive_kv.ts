@@ -1,9 +1,13 @@
-/** A naive catalogue on Deno KV: each request increments its count by check and set, and retries until that succeeds. */
+/** A naive collection on Deno KV: each request increments its count by check and set, and retries until that succeeds. */
 
 import { hash } from "node:crypto";
-import { type Account, ACCOUNTS } from "../workloads.ts";
+import type { Collection } from "../collection.ts";
+import { type Account, ACCOUNTS } from "../accounts.ts";
+
+type Item = Collection["item"];
 
 const MINUTE = 60_000;
+const { path, filter }: Collection = JSON.parse(Deno.env.get("COLLECTION") ?? "");
 
 const kv = await Deno.openKv(Deno.env.get("KV_PATH"));
 for (const account of [...ACCOUNTS.hundred, ...ACCOUNTS.limited]) {
@@ -39,19 +43,19 @@ Deno.serve({
       headers,
     });
   }
-  if (pathname === "/v1/pets") {
-    const pets = kv.list({ prefix: ["pets"] }, {
+  if (pathname === path) {
+    const items = kv.list({ prefix: ["items"] }, {
       limit: Number(searchParams.get("limit")),
     });
-    return Response.json(await Array.fromAsync(pets, ({ value }) => value), {
+    return Response.json(await Array.fromAsync(items, ({ value }) => value), {
       headers,
     });
   }
-  const { value: pet } = await kv.get([
-    "pets",
+  const { value: item } = await kv.get([
+    "items",
     Number(pathname.split("/").at(-1)),
   ]);
-  return pet === null ? refusal(404, "not_found", headers) : Response.json(pet, { headers });
+  return item === null ? refusal(404, "not_found", headers) : Response.json(item, { headers });
 });
 
 function refusal(status: number, code: string, headers = {}): Response {
@@ -79,17 +83,13 @@ async function count({ key, perMinute }: Account): Promise<number> {
   }
 }
 
-async function add(
-  newPet: { readonly status: string },
-): Promise<{ readonly id: number }> {
+async function add(newItem: Item): Promise<Item> {
   while (true) {
     const last = await kv.get<number>(["last_id"]);
-    const pet = { id: (last.value ?? 0) + 1, ...newPet };
-    const { ok } = await kv.atomic().check(last).set(last.key, pet.id)
-      .set(["pets", pet.id], pet).set(
-        ["pets_by_status", pet.status, pet.id],
-        pet,
-      ).commit();
-    if (ok) return pet;
+    const id = (last.value ?? 0) + 1;
+    const item: Item = { id, ...newItem };
+    const adding = kv.atomic().check(last).set(last.key, id).set(["items", id], item);
+    if (filter !== undefined) adding.set(["items_by", `${item[filter]}`, id], item);
+    if ((await adding.commit()).ok) return item;
   }
 }

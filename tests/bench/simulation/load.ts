@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { ITEM, PATH } from "../../support/shipped.ts";
 import { interrupted } from "../terminal.ts";
 
 /** An account under load, and the outcomes of its requests. */
@@ -50,10 +51,10 @@ async function send(traffic: Traffic, turn: number): Promise<void> {
   if (customer === undefined) return;
   const started = performance.now();
   try {
-    const response = await fetch(`${origin}/v1/pets`, {
+    const response = await fetch(origin + PATH, {
       method: isCreate ? "POST" : "GET",
       headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
-      body: isCreate ? '{"name":"Rex","categoryId":1}' : null,
+      body: isCreate ? ITEM : null,
       signal: interrupted,
     });
     await response.bytes();

@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { figure, table } from "../report.ts";
 import { ConnectServer, KV_TOKEN } from "../../support/process.ts";
+import { METRIC } from "../../support/shipped.ts";
 import type { NetworkOptions } from "../../support/tcp_proxy.ts";
 import { CHECKOUT, DATA, type Server, startServer } from "../server.ts";
 import { Failure, interrupted, note, print } from "../terminal.ts";
@@ -22,7 +23,7 @@ const HELP = `Simulates processes of the service with a distant KV Connect serve
   --connections N   simultaneous requests, unless --limit is given. Default: 64
   --limit N         instead, give each account this limit per minute, and send for one clock minute
   --demand X        with --limit: how many times its limit each account sends. Default: 2
-  --create          add animals instead of listing them
+  --create          add items instead of listing them
   --kill            kill one of the processes during the run
 
 Set DENOKV to a denokv binary to use it as the store; otherwise it is the engine of @deno/kv. Prints the tables on
@@ -221,7 +222,7 @@ async function total(servers: readonly Server[]): Promise<ReadonlyMap<string, nu
   for (const { origin } of servers) {
     const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
     const text = await fetch(`${origin}/metrics`, { headers }).then((response) => response.text(), () => "");
-    for (const [, name = "", value] of text.matchAll(/^(animal_store_\S+) (\S+)$/gm)) {
+    for (const [, name = "", value] of text.matchAll(new RegExp(`^(${METRIC}_\\S+) (\\S+)$`, "gm"))) {
       sums.set(name, (sums.get(name) ?? 0) + Number(value));
     }
   }
@@ -256,7 +257,7 @@ function report({ options, customers, latencies, seconds, used, before, after }:
     customers.reduce((sum, customer) => sum + customer[count], 0);
   const grown = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
   const operations = (of: "count" | "sum", operation: "read" | "write") =>
-    grown(`animal_store_kv_operation_duration_seconds_${of}{operation="${operation}"}`);
+    grown(`${METRIC}_kv_operation_duration_seconds_${of}{operation="${operation}"}`);
   const mean = (operation: "read" | "write") =>
     figure(operations("sum", operation) / operations("count", operation) * 1_000);
   const commits = operations("count", "write");
@@ -269,7 +270,7 @@ function report({ options, customers, latencies, seconds, used, before, after }:
     ["mean KV read in ms", mean("read")],
     ["mean KV commit in ms", mean("write")],
     ["commits per 1,000 responses", figure(commits / latencies.length * 1_000)],
-    ["of them with a conflict", `${grown("animal_store_kv_conflicts_total")}`],
+    ["of them with a conflict", `${grown(`${METRIC}_kv_conflicts_total`)}`],
     ["permits counted but not used", `${used - sum("admitted")}`],
   ];
   print(table(["", "Simulation"], rows));
