@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Buffer } from "node:buffer";
 import type { Page } from "playwright-core";
 import { check, openAll } from "./axe.ts";
+import { IDS, LIST, PATH, SHIPPED } from "../support/shipped.ts";
 import { call, choose, paste, settle, signUp, SIZES, status, visit } from "./browser.ts";
 
 const MAX_HEIGHT = 7_000;
@@ -26,11 +27,11 @@ Deno.test("page is usable with only the keyboard up to the first call", async ()
   await page.locator("#key-note", { hasText: "Your key is shown only once" }).waitFor();
   await settle(page);
   assertEquals(await page.locator(":focus").getAttribute("id"), "send");
-  await tabTo("#request-listPets [name=limit]");
+  await tabTo(`#request-${IDS.list} [name=limit]`);
   await page.keyboard.type("5");
   await page.keyboard.press("Enter");
 
-  await page.locator("#answer-head", { hasText: "GET /v1/pets" }).waitFor();
+  await page.locator("#answer-head", { hasText: LIST }).waitFor();
   await settle(page);
   const shown = await page.locator("#answer-head, #answer-message, #answer-todo").allTextContents();
   const said = shown.map((text) => text.trim()).filter((text) => text !== "").join(". ");
@@ -78,7 +79,7 @@ Deno.test("page has no transitions and animations for visitors who prefer reduce
   await using visitor = await visit({ reducedMotion: "reduce" });
   const { page } = visitor;
   const limited = { "retry-after": "9" };
-  await page.route("**/v1/pets", (route) => route.fulfill({ status: 503, headers: limited, json: {} }));
+  await page.route(`**${PATH}`, (route) => route.fulfill({ status: 503, headers: limited, json: {} }));
   await paste(page, "as_test_a");
   assertMatch(await page.locator("#send").textContent() ?? "", /^Wait/);
 
@@ -250,17 +251,17 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.locator("#make-one").click();
       await signUp(page);
       await check(page, "key created, 200");
-      await choose(page, "createPet");
+      await choose(page, IDS.create);
       assertEquals(await call(page), "201");
       await page.locator("#answer-headers summary").click();
       await check(page, "201, headers open");
-      await page.locator("#request-createPet textarea").fill("{}");
+      await page.locator(`#request-${IDS.create} textarea`).fill("[]");
       assertEquals(await call(page), "400");
       await check(page, "400");
-      await choose(page, "getPet");
-      await page.locator("#request-getPet [name=petId]").fill("999");
+      await choose(page, IDS.get);
+      await page.locator(`#request-${IDS.get} [name=${SHIPPED.id}]`).fill("999");
       assertEquals(await call(page), "404");
-      assert((await page.locator("#answer-head").textContent())?.includes("GET /v1/pets/999"));
+      assert((await page.locator("#answer-head").textContent())?.includes(`${LIST}/999`));
       await page.getByRole("radio", { name: "JavaScript" }).check();
       await check(page, "404, JavaScript");
       await race(page);
@@ -273,7 +274,7 @@ for (const colorScheme of ["light", "dark"] as const) {
           status: code,
         };
         await page.route(
-          "**/v1/pets",
+          `**${PATH}`,
           (route) => route.fulfill({ status: code, headers: { "retry-after": "9" }, json }),
         );
         page.once("dialog", (dialog) => dialog.accept());
@@ -281,7 +282,7 @@ for (const colorScheme of ["light", "dark"] as const) {
         assertEquals(await status(page), `${code}`);
         await check(page, `${code}`);
       }
-      await page.unroute("**/v1/pets");
+      await page.unroute(`**${PATH}`);
       await paste(page, "as_test_wrong");
       await check(page, "401, back at the form");
       const json = { code: "sign_up_limit", message: "At most 5 accounts can be created.", status: 429 };
@@ -319,8 +320,8 @@ for (const colorScheme of ["light", "dark"] as const) {
     assert(await page.locator("#sign-up-curl").isVisible());
     assert(await page.locator("#first-curl").isVisible());
     assert(await page.getByText("replace THIS_HOST with the host of this page").isVisible());
-    await page.locator("details:has(#listPets) > summary").click();
-    assert(await page.locator("article#listPets").isVisible());
+    await page.locator(`details:has(#${IDS.list}) > summary`).click();
+    assert(await page.locator(`article#${IDS.list}`).isVisible());
     assertEquals(await page.locator("#console").isVisible(), false);
     assertEquals(await page.locator("button:visible").count(), 0);
     await checkWithoutScript(visitor.origin, page);

@@ -135,7 +135,7 @@ export async function status(page: Page): Promise<string> {
   return await page.locator("#answer-head .status").textContent() ?? "";
 }
 
-/** Number of paw prints by kind, such as `{ ok: 2, "": 58 }`. */
+/** Number of prints by kind, such as `{ ok: 2, "": 58 }`. */
 export async function prints(page: Page): Promise<Record<string, number>> {
   const kinds = await page.locator("#prints [role=option]").evaluateAll((prints) =>
     prints.map(({ className }) => className)

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
+import { IDS, ITEM, itemWith, LIST, PATH, SHIPPED, textField } from "../support/shipped.ts";
 import {
   armEach,
   call,
@@ -16,8 +17,11 @@ import {
 } from "./browser.ts";
 
 const FAILURE = /status of \d+/;
+/** A field of an item, and a name that differs from it in a letter. */
+const [FIELD = ""] = Object.keys(SHIPPED.fields);
+const TYPO = `${FIELD}x`;
 
-Deno.test("page creates a key and makes the first call with one press, then adds an animal", async () => {
+Deno.test("page creates a key and makes the first call with one press, then adds an item", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   assertMatch(await signUp(page), /^as_test_\w{38}$/);
@@ -27,16 +31,16 @@ Deno.test("page creates a key and makes the first call with one press, then adds
     await page.locator("#announcement").textContent() ?? "",
     /^Your key is shown only once\. Copy it now\. 200 OK .* The list is empty\.$/,
   );
-  await page.getByRole("button", { name: "Add an animal", exact: true }).click();
-  assertEquals(await page.locator("#operation").inputValue(), "createPet");
-  await page.locator("#request-createPet textarea").fill('{"name":"Rex","categoryId":9223372036854775807}');
+  await page.getByRole("button", { name: `Add ${SHIPPED.nouns.an}`, exact: true }).click();
+  assertEquals(await page.locator("#operation").inputValue(), IDS.create);
+  await page.locator(`#request-${IDS.create} textarea`).fill(ITEM);
 
   assertEquals(await call(page), "201");
-  await choose(page, "listPets");
+  await choose(page, IDS.list);
   assertEquals(await call(page), "200");
 
   const body = await page.locator("#answer-body").textContent() ?? "";
-  assertMatch(body, /"name": "Rex",\s+"categoryId": 9223372036854775807,/);
+  assertEquals(JSON.parse(body), [JSON.parse(itemWith(1))]);
   assertMatch(await page.locator("#minute").textContent() ?? "", /^5[79] of 60 left$/);
   assertMatch(await page.locator("#day").textContent() ?? "", /^997 of 1,000 today$/);
   assertEquals(visitor.noise, []);
@@ -47,29 +51,31 @@ Deno.test("page asks for strict handling, so that a mistyped field is refused", 
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
-  await choose(page, "createPet");
-  await page.locator("#request-createPet textarea").fill('{"name":"Rex","categoryId":1,"staus":"sold"}');
+  await choose(page, IDS.create);
+  await page.locator(`#request-${IDS.create} textarea`).fill(`{"${TYPO}":1,${ITEM.slice(1)}`);
 
   assertEquals(await call(page), "400");
 
   const message = await page.locator("#answer-message").textContent();
-  assertEquals(message, "unknown member staus; did you mean status?");
+  assertEquals(message, `unknown member ${TYPO}; did you mean ${FIELD}?`);
 });
 
-Deno.test("page shows markup in an animal's name as isolated text", async () => {
+Deno.test("page shows markup in an item as isolated text", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  const name = "<img src=x onerror=alert(1)> \u202e";
+  const text = "<img src=x onerror=alert(1)> \u202e";
   await signUp(page);
-  await choose(page, "createPet");
-  await page.locator("#request-createPet textarea").fill(JSON.stringify({ name, categoryId: 1 }));
+  await choose(page, IDS.create);
+  await page.locator(`#request-${IDS.create} textarea`).fill(
+    JSON.stringify({ ...SHIPPED.examples.item, [textField(text)]: text }),
+  );
 
   assertEquals(await call(page), "201");
 
-  assert((await page.locator("#answer-body").textContent())?.includes(JSON.stringify(name)));
+  assert((await page.locator("#answer-body").textContent())?.includes(JSON.stringify(text)));
   assertEquals(await page.locator("#answer img, #sample img").count(), 0);
-  const spans = page.locator("#answer-body .string");
-  assertEquals(await spans.first().evaluate((span) => getComputedStyle(span).unicodeBidi), "isolate");
+  const span = page.locator("#answer-body .string", { hasText: "<img" });
+  assertEquals(await span.evaluate((span) => getComputedStyle(span).unicodeBidi), "isolate");
   assertEquals(visitor.noise, []);
 });
 
@@ -101,7 +107,7 @@ Deno.test("page fills only the button of the next step, and its Send button wait
   assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
   await choose(page, "getOpenApi");
   assertEquals(await send.textContent(), "Send");
-  await choose(page, "listPets");
+  await choose(page, IDS.list);
   let sent = 0;
   page.on("request", () => sent++);
   await send.press("Enter");
@@ -238,7 +244,7 @@ Deno.test("page says what to do if a request is not sent, or gets no response, a
     await settle(page);
     return [await status(page), await page.locator("#answer-message").textContent()];
   };
-  const tag = page.locator("#request-listPets [name=If-None-Match]");
+  const tag = page.locator(`#request-${IDS.list} [name=If-None-Match]`);
   await tag.fill("“a”");
 
   assertEquals(await send(), ["Not sent", "If-None-Match contains a character that no header can carry."]);
@@ -249,7 +255,7 @@ Deno.test("page says what to do if a request is not sent, or gets no response, a
   const check = "Check that you are online and that the service is running.";
   assertEquals(await send(), ["No response", `${check} Then send the request again.`]);
   assertEquals(await page.locator("#requests [aria-invalid]").count(), 0);
-  await choose(page, "createPet");
+  await choose(page, IDS.create);
   await page.locator("#send").click();
   await page.locator("#answer-message", { hasText: "check whether it took effect" }).waitFor();
 });
@@ -366,7 +372,7 @@ Deno.test("page does not attribute a late response for an earlier key to the cur
   page.on("dialog", (dialog) => dialog.accept());
   let release = () => {};
   const held = new Promise<void>((resolve) => release = resolve);
-  await page.route("**/v1/pets", async (route) => (await held, await route.continue()));
+  await page.route(`**${PATH}`, async (route) => (await held, await route.continue()));
   await page.locator("#send").click();
   await page.locator("#console[aria-busy]").waitFor();
   await page.waitForFunction(() =>
@@ -413,42 +419,47 @@ Deno.test("page copies the call with the key, but shows it with a placeholder", 
 
   await copy.filter({ hasText: "Copied" }).waitFor();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
-  const headers = [`Authorization: Bearer ${key}`, "Prefer: handling=strict"].map((header) =>
-    ` \\\n  -H '${header}'`
-  );
-  assertEquals(copied, `curl -i '${visitor.origin}/v1/pets'${headers.join("")}`);
+  const preference = SHIPPED.isLenient ? ["Prefer: handling=strict"] : [];
+  const headers = [`Authorization: Bearer ${key}`, ...preference].map((header) => ` \\\n  -H '${header}'`);
+  assertEquals(copied, `curl -i '${visitor.origin}${PATH}'${headers.join("")}`);
 });
 
 Deno.test("page writes its own origin into the samples, or the public URL", async () => {
-  for (const publicUrl of [undefined, "https://shop.example/animals"]) {
+  for (const publicUrl of [undefined, "https://shop.example/base"]) {
     await using visitor = await visit({}, publicUrl === undefined ? {} : { PUBLIC_URL: publicUrl });
     const expected = publicUrl ?? visitor.origin;
 
-    for (const [id, path] of [["sign-up", "/v1/accounts"], ["first", "/v1/pets"], ["health", "/ready"]]) {
+    for (const [id, path] of [["sign-up", "/v1/accounts"], ["first", PATH], ["health", "/ready"]]) {
       const sample = await visitor.page.locator(`#${id}-curl`).textContent() ?? "";
       assert(sample.startsWith(`curl -i '${expected}${path}'`), sample);
     }
   }
 });
 
-Deno.test("page shows the request as a form: omitted parameters are dim, and Enter sends it", async () => {
+Deno.test("page shows the request as a form: omitted parameters are dim, and Enter sends it", {
+  ignore: SHIPPED.filters.length === 0,
+}, async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
-  const line = page.locator("#request-listPets > p").first();
+  const line = page.locator(`#request-${IDS.list} > p`).first();
   const signs = () => line.locator("i").allTextContents();
-  assertEquals(await signs(), ["?", "&", "&"]);
+  const others = SHIPPED.filters.map(() => "&");
+  assertEquals(await signs(), ["?", "&", ...others]);
   const color = (name: string) =>
     line.locator("label", { hasText: name }).evaluate((label) => getComputedStyle(label).color);
-  const dim = await color("status");
-  await page.locator("#request-listPets [name=status]").selectOption("sold");
-  assertEquals(await signs(), ["?", "?", "&"]);
-  assert(await color("status") !== dim);
-  const sent = page.waitForRequest(/\/v1\/pets\?/);
-  await page.locator("#request-listPets [name=limit]").fill("7");
-  assertEquals(await signs(), ["?", "&", "&"]);
+  const [filter = ""] = SHIPPED.filters;
+  const select = page.locator(`#request-${IDS.list} [name=${filter}]`);
+  const dim = await color(filter);
+  await select.selectOption({ index: 1 });
+  assertEquals(await signs(), ["?", "?", ...others]);
+  assert(await color(filter) !== dim);
+  const sent = page.waitForRequest((request) => request.url().includes(`${PATH}?`));
+  await page.locator(`#request-${IDS.list} [name=limit]`).fill("7");
+  assertEquals(await signs(), ["?", "&", ...others]);
+  const value = await select.inputValue();
   await page.keyboard.press("Enter");
-  assertEquals(new URL((await sent).url()).search, "?limit=7&status=sold");
+  assertEquals(new URL((await sent).url()).search, `?limit=7&${filter}=${value}`);
   await settle(page);
 });
 
@@ -476,14 +487,19 @@ Deno.test("page moves its Send button neither for a key nor for a race nor for a
 Deno.test("page lists the members that the body of a request leaves out, while it does", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  await choose(page, "createPet");
-  const omitted = () => page.locator("#request-createPet .left-out:visible").allTextContents();
-  assertEquals(await omitted(), ['"status": available | pending | sold, omitted']);
-  const body = page.locator("#request-createPet textarea");
-  await body.fill('{"name":"Rex","categoryId":1,"status":"sold"}');
+  await choose(page, IDS.create);
+  const omitted = async () => {
+    const lines = await page.locator(`#request-${IDS.create} .left-out:visible`).allTextContents();
+    return lines.map((line) => line.split(/: .+, /));
+  };
+  const lines = (names: readonly string[]) => names.map((name) => [`"${name}"`, "omitted"]);
+  const names = Object.keys(SHIPPED.fields);
+  const body = page.locator(`#request-${IDS.create} textarea`);
+  assertEquals(await omitted(), lines(names.filter((name) => !(name in SHIPPED.examples.item))));
+  await body.fill(JSON.stringify(Object.fromEntries(names.map((name) => [name, 1]))));
   assertEquals(await omitted(), []);
   await body.fill("{}");
-  assertEquals((await omitted()).map((line) => line.split(":")[0]), ['"name"', '"categoryId"', '"status"']);
+  assertEquals(await omitted(), lines(names));
 });
 
 Deno.test("page copies a response as it was received", async () => {
@@ -491,13 +507,13 @@ Deno.test("page copies a response as it was received", async () => {
   const { page } = visitor;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await signUp(page);
-  await choose(page, "createPet");
+  await choose(page, IDS.create);
   assertEquals(await call(page), "201");
 
   await page.getByRole("button", { name: "Copy the response" }).click();
 
   await page.locator("#copy-answer", { hasText: "Copied" }).waitFor();
-  assertMatch(await page.evaluate(() => navigator.clipboard.readText()), /^\{"id":1,"name":"Rex",.*\}$/);
+  assertEquals(await page.evaluate(() => navigator.clipboard.readText()), itemWith(1));
 });
 
 for (const [width, height] of SIZES.slice(-3)) {
@@ -530,7 +546,7 @@ Deno.test("page shows an example of a response only if there is one", async () =
   await choose(page, "createMessage");
   assertMatch(await head(), /^202/);
   assertMatch(await page.locator("#answer-body").textContent() ?? "", /"status": "queued"/);
-  await choose(page, "deletePet");
+  await choose(page, IDS.delete);
   assertEquals([await head(), await page.locator("#answer-body").textContent()], [
     "The response appears here.",
     "",
@@ -543,7 +559,7 @@ Deno.test("page marks the fields that a message is about, and tells each message
   await signUp(page);
   const invalid = () =>
     page.locator("#requests [aria-invalid]").evaluateAll((all) => all.map(({ ariaLabel }) => ariaLabel));
-  const limit = page.locator("#request-listPets [name=limit]");
+  const limit = page.locator(`#request-${IDS.list} [name=limit]`);
   await limit.fill("0");
   assertEquals([await call(page), await invalid()], ["400", ["limit"]]);
   assertEquals(await page.locator("#answer-todo").textContent(), "");
@@ -555,8 +571,8 @@ Deno.test("page marks the fields that a message is about, and tells each message
   await limit.fill("1");
   assertEquals(await invalid(), []);
   assertEquals(await call(page), "200");
-  await choose(page, "createPet");
-  const body = page.locator("#request-createPet textarea");
+  await choose(page, IDS.create);
+  const body = page.locator(`#request-${IDS.create} textarea`);
   await body.fill('{\n  "name": True\n}');
 
   assertEquals([await call(page), await invalid()], ["400", ["Body"]]);
@@ -591,15 +607,15 @@ Deno.test("page has a record of each request: in the meter by arrow keys and poi
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
-  await choose(page, "getPet");
-  await page.locator("#request-getPet [name=petId]").fill("7");
+  await choose(page, IDS.get);
+  await page.locator(`#request-${IDS.get} [name=${SHIPPED.id}]`).fill("7");
   await call(page);
   assertEquals(await prints(page), { ok: 1, bad: 1, "": 58 });
   const pointed = page.locator("#pointed");
   await page.locator("#prints").focus();
-  assertMatch(await pointed.textContent() ?? "", /^1: GET \/v1\/pets, 200, \d+ ms$/);
+  assertMatch(await pointed.textContent() ?? "", new RegExp(`^1: ${LIST}, 200, \\d+ ms$`));
   await page.keyboard.press("ArrowRight");
-  assertMatch(await pointed.textContent() ?? "", /^2: GET \/v1\/pets\/7, 404, \d+ ms$/);
+  assertMatch(await pointed.textContent() ?? "", new RegExp(`^2: ${LIST}/7, 404, \\d+ ms$`));
   assertEquals(await page.locator("#prints").getAttribute("aria-activedescendant"), "print-2");
   await page.keyboard.press("End");
   assertEquals(await pointed.textContent(), "60: not used");
@@ -613,7 +629,7 @@ Deno.test("page has a record of each request: in the meter by arrow keys and poi
   assertEquals(await page.locator("#log-list li").count(), 2);
   assertMatch(
     await page.locator("#log-list li").last().textContent() ?? "",
-    /^GET \/v1\/pets\/7, 404, \d+ ms$/,
+    new RegExp(`^${LIST}/7, 404, \\d+ ms$`),
   );
 });
 
@@ -621,19 +637,16 @@ Deno.test("page requests the next page of a list", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await signUp(page);
-  await choose(page, "createPet");
-  for (const name of ["Rex", "Tom"]) {
-    await page.locator("#request-createPet textarea").fill(JSON.stringify({ name, categoryId: 1 }));
-    await call(page);
-  }
-  await choose(page, "listPets");
-  await page.locator("#request-listPets [name=limit]").fill("1");
+  await choose(page, IDS.create);
+  for (let count = 0; count < 2; count++) await call(page);
+  await choose(page, IDS.list);
+  await page.locator(`#request-${IDS.list} [name=limit]`).fill("1");
   await call(page);
   await choose(page, "getAccount");
 
   await page.getByRole("button", { name: "Next page" }).click();
 
-  await page.locator("#answer-body", { hasText: "Tom" }).waitFor();
+  await page.locator("#answer-body", { hasText: '"id": 2' }).waitFor();
   assertEquals(await page.locator("#next-page").isVisible(), false);
   assertEquals(await page.locator(":focus").getAttribute("id"), "answer");
 });
@@ -659,7 +672,7 @@ for (
     await signUp(page);
     await page.waitForFunction(() => scrollY >= 0);
     assert(await isInView(page, "#key"));
-    for (const operation of ["listPets", "createPet", "updatePet"]) {
+    for (const operation of [IDS.list, IDS.create, IDS.update]) {
       await choose(page, operation);
       await page.locator(`#request-${operation}`).locator("input, textarea").last().focus();
       assert(await isInView(page, "#send"), operation);

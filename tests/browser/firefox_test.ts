@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { check, openAll } from "./axe.ts";
+import { IDS } from "../support/shipped.ts";
 import {
   armEach,
   call,
@@ -21,8 +22,8 @@ Deno.test("page works in Firefox: first call, faults, race, and back after a 401
   const { page } = visitor;
   assertMatch(await signUp(page), /^as_test_\w{38}$/);
   assertEquals([await status(page), await page.locator("#answer-body").textContent()], ["200", "[]"]);
-  await choose(page, "createPet");
-  await page.locator("#request-createPet textarea").fill("{}");
+  await choose(page, IDS.create);
+  await page.locator(`#request-${IDS.create} textarea`).fill("[]");
   assertEquals(await call(page), "400");
   assertEquals(await page.locator("#requests [aria-invalid]").count(), 1);
   await check(page, "400");

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
 import { runCommand } from "../support/process.ts";
+import { IDS, PATH, SHIPPED } from "../support/shipped.ts";
 import { call, choose, isInView, paste, prints, roomInMinute, signUp, visit } from "./browser.ts";
 
 /** In ms. */
@@ -98,7 +99,7 @@ Deno.test("page races the limit of a pro plan when few requests left this minute
   assertEquals(await isOffered(page), false);
   assertEquals(await page.locator("#per").textContent(), "One print for every 5 requests.");
   for (let count = 0; count < 231; count++) {
-    await (await fetch(`${origin}/v1/pets`, { headers })).body?.cancel();
+    await (await fetch(`${origin}${PATH}`, { headers })).body?.cancel();
   }
   await call(page);
   assertEquals(await page.locator("#minute").textContent(), "67 of 300 left");
@@ -119,7 +120,7 @@ Deno.test("page offers no race after a 429, or if too few requests of the day ar
   await using visitor = await visit();
   const { page } = visitor;
   let [minute, day, code] = [59, 71, 200];
-  await page.route("**/v1/pets", (route) =>
+  await page.route(`**${PATH}`, (route) =>
     route.fulfill({
       status: code,
       headers: {
@@ -132,7 +133,7 @@ Deno.test("page offers no race after a 429, or if too few requests of the day ar
     }));
   await paste(page, "as_test_a");
   assertEquals(await isOffered(page), false);
-  await choose(page, "listPets");
+  await choose(page, IDS.list);
   [minute, day] = [20, 70];
   await call(page);
   assertEquals(await isOffered(page), true);
@@ -149,10 +150,10 @@ Deno.test("page shows calls of other clients with the key, and starts again each
   await page.reload();
   const key = await signUp(page);
   for (let count = 0; count < 3; count++) {
-    await (await fetch(`${origin}/v1/pets`, { headers: { authorization: `Bearer ${key}` } })).body?.cancel();
+    await (await fetch(`${origin}${PATH}`, { headers: { authorization: `Bearer ${key}` } })).body?.cancel();
   }
-  await choose(page, "getPet");
-  await page.locator("#request-getPet [name=petId]").fill("7");
+  await choose(page, IDS.get);
+  await page.locator(`#request-${IDS.get} [name=${SHIPPED.id}]`).fill("7");
 
   assertEquals(await call(page), "404");
 

@@ -1,9 +1,12 @@
 import { print } from "../../src/process/process.ts";
+import { IDS, PATH, SHIPPED, textField } from "../support/shipped.ts";
 import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 import type { Page } from "playwright-core";
 
 const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800], [1920, 1080], [2560, 1440]] as const;
-const ANIMALS = ["Rex", "Bella", "Luna", "Tom"];
+const NAMES = ["Rex", "Bella", "Luna", "Tom"];
+/** The field with the name of an item. */
+const NAME = textField("Rex");
 const MAX_BYTES = 150_000;
 /** Images that the README shows. */
 const PICTURES = { light: "page.png", dark: "page_dark.png" } as const;
@@ -23,21 +26,23 @@ for (const [width, height] of SIZES) {
         fullPage,
         animations: "disabled",
       });
-    await addAnimals(origin);
+    await addItems(origin);
     await page.mouse.move(0, 0);
     await shoot("first");
     await shoot("all", true);
     await signUp(page);
     await shoot("key_and_200");
-    await choose(page, "createPet");
-    await page.locator("#request-createPet textarea").fill('{\n  "name": "",\n  "categoryId": 1\n}');
+    await choose(page, IDS.create);
+    await page.locator(`#request-${IDS.create} textarea`).fill(
+      JSON.stringify({ ...SHIPPED.examples.item, [NAME]: "" }, null, 2),
+    );
     await call(page);
     await shoot("400");
-    await choose(page, "getPet");
-    await page.locator("#request-getPet [name=petId]").fill("999");
+    await choose(page, IDS.get);
+    await page.locator(`#request-${IDS.get} [name=${SHIPPED.id}]`).fill("999");
     await call(page);
     await shoot("404");
-    await choose(page, "listPets");
+    await choose(page, IDS.list);
     await page.locator("#race").click();
     await page.locator("#answer[data-kind=race]").waitFor();
     await settle(page);
@@ -54,7 +59,7 @@ for (const [width, height] of SIZES) {
     await page.getByRole("radio", { name: "Python" }).check();
     await shoot("python");
     await page.route(
-      "**/v1/pets",
+      `**${PATH}`,
       (route) =>
         route.fulfill({
           status: 503,
@@ -69,8 +74,8 @@ for (const [width, height] of SIZES) {
     await shoot("401");
     await page.locator("#limits").evaluate((section) => section.scrollIntoView());
     await shoot("limits");
-    await page.evaluate(() => location.hash = "createPet");
-    await page.locator("article#createPet").waitFor();
+    await page.evaluate(() => location.hash = IDS.create);
+    await page.locator(`article#${IDS.create}`).waitFor();
     await shoot("reference");
   }
 }
@@ -83,8 +88,8 @@ async function nameOrigin(page: Page, origin: string, shown: string): Promise<vo
   }, [origin, shown]);
 }
 
-/** Adds animals, so that lists are not empty. */
-async function addAnimals(origin: string): Promise<void> {
+/** Adds items, so that lists are not empty. */
+async function addItems(origin: string): Promise<void> {
   const type = { "content-type": "application/json" };
   const account = await fetch(`${origin}/v1/accounts`, {
     method: "POST",
@@ -92,8 +97,8 @@ async function addAnimals(origin: string): Promise<void> {
     body: '{"name":"me"}',
   });
   const headers = { ...type, authorization: `Bearer ${(await account.json()).apiKey}` };
-  for (const name of ANIMALS) {
-    const body = JSON.stringify({ name, categoryId: 1 });
-    await (await fetch(`${origin}/v1/pets`, { method: "POST", headers, body })).body?.cancel();
+  for (const name of NAMES) {
+    const body = JSON.stringify({ ...SHIPPED.examples.item, [NAME]: name });
+    await (await fetch(`${origin}${PATH}`, { method: "POST", headers, body })).body?.cancel();
   }
 }

@@ -15,6 +15,17 @@ Deno.test("page of a service of toys adds a toy, lists it by two filters, and na
     /"material": "metal",\s+"inStock": true/,
   );
 
+  const body = page.locator("#request-createToy textarea");
+  const example = await body.inputValue();
+  const omitted = page.locator("#request-createToy .left-out:visible");
+  assertEquals(await omitted.allTextContents(), ['"tags": array, omitted']);
+  await body.fill(example.replace(/"material".+\n/, ""));
+  assertEquals(await omitted.allTextContents(), [
+    '"material": wood | metal | plastic | plush | paper, omitted',
+    '"tags": array, omitted',
+  ]);
+  await body.fill(example);
+
   assertEquals(await call(page), "201");
   await choose(page, "listToys");
   await page.locator("#request-listToys [name=material]").selectOption("metal");

@@ -33,7 +33,7 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
   const ofMinute = new LimitedAccount(await store.createAccount({ perMinute: PER_MINUTE }));
   const perDay = 10 * kills;
   const ofDay = new LimitedAccount(await store.createAccount({ perDay }));
-  const field = textField();
+  const field = textField("1.23 456");
   const shop = { textField: field, ledger, key, limited: [ofMinute, ofDay] };
   const clients = Array.from({ length: CLIENTS }, (_, index) => new Client(`${index}`, shop));
   const taken: Stored[] = [];

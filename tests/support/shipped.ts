@@ -17,6 +17,14 @@ export const METRIC: string = slugOf(TITLE, "_");
 export const PATH: string = SHIPPED.path;
 /** A request that lists its items, and counts toward the limits. */
 export const LIST: string = `GET ${PATH}`;
+/** The ids of its operations. */
+export const IDS = {
+  list: `list${SHIPPED.items}`,
+  create: `create${SHIPPED.item}`,
+  get: `get${SHIPPED.item}`,
+  update: `update${SHIPPED.item}`,
+  delete: `delete${SHIPPED.item}`,
+} as const;
 /** The JSON of an item to add, in ASCII. */
 export const ITEM: string = ascii(stringifyJson(SHIPPED.examples.item));
 
@@ -56,13 +64,13 @@ export function idIn(json: unknown): number {
 }
 
 /**
- * A field that can have any short text, by which a test can tell items apart.
+ * A field that can have this text, by which a test can tell items apart.
  *
  * @throws {TypeError} if items have none.
  */
-export function textField(): string {
-  const [found] = Object.entries(SHIPPED.fields).find(([, schema]) => isValid(schema, "1.23 456")) ?? [];
-  if (found === undefined) throw new TypeError(`No field of ${SHIPPED.nouns.many} can have any text`);
+export function textField(text: string): string {
+  const [found] = Object.entries(SHIPPED.fields).find(([, schema]) => isValid(schema, text)) ?? [];
+  if (found === undefined) throw new TypeError(`No field of ${SHIPPED.nouns.many} can have the text ${text}`);
   return found;
 }
 
