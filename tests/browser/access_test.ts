@@ -46,7 +46,7 @@ Deno.test("page marks the current section in its contents", async () => {
     await page.locator("#contents [aria-current]", { hasText: name }).waitFor();
     assertEquals(await page.locator("#contents [aria-current]").count(), 1);
   }
-  await page.goto(`${visitor.origin}/#error-gone`);
+  await page.goto(`${visitor.origin}/#error-rate_limit_minute`);
   await page.locator("#contents [aria-current]", { hasText: "Errors" }).waitFor();
 });
 
