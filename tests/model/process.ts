@@ -4,7 +4,6 @@ import type { Service } from "../../src/app/service.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
-import { OF_THINGS } from "../support/things.ts";
 import type { VirtualTime } from "../support/time.ts";
 
 /** A minute and a half before midnight, in ms since the epoch. */
@@ -97,7 +96,6 @@ export class Process {
     this.clock = () => START + Math.floor(time.now) + this.skew;
     this.#harness = new Harness(kv.connect(this.wire), {
       ...options,
-      catalogue: OF_THINGS,
       signUpIsOpen: false,
       operatorToken: OPERATOR_TOKEN,
       clock: this.clock,

@@ -6,8 +6,7 @@ import type { Log } from "../../src/web/log.ts";
 import { pause } from "../../src/base/time.ts";
 import { decodeJson } from "../../src/engine/row.ts";
 import { sweepAll } from "../../src/app/sweeper.ts";
-import { nextTarget, requestTo } from "../support/client.ts";
-import { operate, operated, OPERATOR_TOKEN, type Outcome } from "../support/desk.ts";
+import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { HAMMER, type Thing } from "../support/things.ts";
@@ -18,7 +17,6 @@ import { type Deployment, Process, START } from "./process.ts";
 import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 
 const MINUTE = 60_000;
-const OPERATOR = { remoteAddr: { transport: "tcp", hostname: "operator", port: 1 } } as const;
 const STATES = ["new", "used", "lost"] as const;
 /** Errors that may be logged: failures of KV. */
 const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
@@ -581,24 +579,13 @@ export class World implements Disposable {
   /** Checks the stored things and messages, and what an operator sees of them. */
   async #assertContent(): Promise<void> {
     const now = { from: this.#time.now, to: this.#time.now };
-    this.#expectations.sawPage(await this.#operate(() => this.#listAsOperator()), 0, false, now);
+    const { out } = await this.#tryTo(["items", "things", "list", "--json"]);
+    this.#expectations.sawPage(out.map((line): Known => JSON.parse(line)), 0, false, now);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Things outlive the accounts that added them.
     assertEquals(faults.filter((fault) => !/^\["items".* has no matching \["accounts"/.test(fault)), []);
     await this.#takeMessages();
     this.#expectations.assertAllTaken();
-  }
-
-  /** All things, which an operator lists. */
-  async #listAsOperator(): Promise<Known[]> {
-    const things: Known[] = [];
-    for (let target: string | undefined = "GET /operator/v1/things?limit=500"; target !== undefined;) {
-      const request = requestTo("http://localhost", target, { key: OPERATOR_TOKEN });
-      const response = await this.#operator.service.fetch(request, OPERATOR);
-      things.push(...await response.json());
-      target = nextTarget(response);
-    }
-    return things;
   }
 
   #assertRows(customer: Customer): void {
