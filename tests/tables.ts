@@ -16,7 +16,12 @@ type Table = readonly (readonly string[])[];
 
 const ROOT = `${import.meta.dirname}/..`;
 /** Each table is in at least one of these files. */
-const DOCUMENTS = ["README.md", "src/operator/README.md", "src/operator/alerts.yml"];
+const DOCUMENTS = [
+  "README.md",
+  "src/operator/README.md",
+  "src/operator/alerts.yml",
+  "tests/operator/alerts.yml",
+];
 
 /** A guide, as it is and with tables and names that match the declarations. */
 export interface Guide {

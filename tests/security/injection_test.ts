@@ -40,7 +40,7 @@ Deno.test("server never lets an echoed value begin another header or response", 
       rawRequest(
         `POST ${PATH}`,
         headers,
-        JSON.stringify({ ...JSON.parse(ITEM), [textField(`a${payload}`)]: `a${payload}` }),
+        JSON.stringify({ ...JSON.parse(ITEM), [textField("a")]: `a${payload}` }),
       ),
       rawRequest("POST /v1/accounts", headers, JSON.stringify({ name: `a${payload}` })),
     ];
