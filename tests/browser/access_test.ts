@@ -115,6 +115,7 @@ Deno.test("page changes nothing in the document while it is idle, and a second's
   };
   assertEquals(await changesIn(10_000), 0);
   await signUp(page);
+  await page.clock.pauseAt(await page.evaluate(() => Date.now() + 1_000)); // Until now, it followed the real time.
   const counting = await changesIn(5_000);
   assert(counting > 0 && counting <= 6, `${counting}`);
   await page.clock.runFor(60_000);
@@ -231,7 +232,7 @@ async function assertCrossed(page: Page): Promise<void> {
 }
 
 for (const colorScheme of ["light", "dark"] as const) {
-  for (const [width, height] of SIZES.slice(0, 4)) {
+  for (const [width, height] of SIZES.filter(([width]) => width === 320 || width === 1_280)) {
     Deno.test(`page passes the checks of axe in every state, ${colorScheme}, ${width} px wide`, async () => {
       const isMobile = width < 1_000;
       const options = { colorScheme, viewport: { width, height }, hasTouch: isMobile, isMobile };
@@ -297,13 +298,18 @@ for (const colorScheme of ["light", "dark"] as const) {
     });
   }
 
-  Deno.test(`page fits and passes the checks of axe on wide screens, zoomed, and if sign-up is closed, ${colorScheme}`, async () => {
+  Deno.test(`page fits and passes the checks of axe at other widths, zoomed, and if sign-up is closed, ${colorScheme}`, async () => {
     await using visitor = await visit({ colorScheme }, { SIGN_UP: "closed" });
     const { page } = visitor;
     await openAll(page);
     await paste(page, "as_test_wrong");
     // At 200 %, 1280 by 800 px are 640 by 400.
-    for (const [width, height] of [...SIZES.slice(4), [640, 400]] as const) {
+    for (
+      const [width, height] of [...SIZES.filter(([width]) => width !== 320 && width !== 1_280), [
+        640,
+        400,
+      ]] as const
+    ) {
       await page.setViewportSize({ width, height });
       await check(page, `${width} px`, "html");
     }

@@ -34,6 +34,11 @@ export async function check(
     `${state}: ${id}, ${nodes.length} times, such as ${nodes[0]?.html}: ${nodes[0]?.failureSummary}`
   );
   assertEquals(violations, []);
+  await checkFit(page, state);
+}
+
+/** Asserts that nothing scrolls sideways. */
+export async function checkFit(page: Page, state: string): Promise<void> {
   const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert((content ?? 0) <= (room ?? 0), `${state}: ${content} px wide`);
 }

@@ -11,7 +11,6 @@ const STEPS = [
   ["lint"],
   ["task", "check"],
   ["task", "test"],
-  ["task", "--config", "tests/browser/deno.json", "test"],
   ["task", "--config", "tests/client/deno.json", "test"],
 ] as const;
 
