@@ -27,7 +27,7 @@ export type CommitResult =
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
 
 /** How long to try to find out the result of a commit in doubt, and the pause between attempts, in ms. */
-const PATIENCE = 10_000;
+const FIND_OUT_TIMEOUT = 10_000;
 const PAUSE = 500;
 
 /** It is unknown whether a commit has applied, or will still apply. */
@@ -47,7 +47,7 @@ export class CommitInDoubt extends StoreUnavailable {
    * @throws {CommitInDoubt} this error, if the result is still unknown.
    */
   async findOut(mayWait: () => boolean): Promise<CommitResult> {
-    for (const end = performance.now() + PATIENCE;; await pause(PAUSE)) {
+    for (const end = performance.now() + FIND_OUT_TIMEOUT;; await pause(PAUSE)) {
       const result = await this.#fence().catch(() => undefined);
       if (result) return result;
       if (performance.now() >= end || !mayWait()) throw this;

@@ -72,7 +72,7 @@ const MAX_HANGING = 16;
 /** While this many replaced generations are hanging, no new handles are opened. */
 const MAX_LOST = 8;
 /** Maximum time that hanging operations delay new handles, in ms, because they might never end. */
-const HANGING_PATIENCE = 30_000;
+const HANG_TIMEOUT = 30_000;
 /** Interval between checks on hanging operations, in ms. */
 const POLL = 500;
 
@@ -188,7 +188,7 @@ export class Connection {
     const { signal } = this.#closing;
     const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
-      const end = performance.now() + HANGING_PATIENCE;
+      const end = performance.now() + HANG_TIMEOUT;
       while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(POLL);
       const kvs = await reopen(signal);
       close(this.#generation);

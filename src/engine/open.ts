@@ -37,8 +37,8 @@ const OPENING_TRIES = 3;
 const POLL = 500;
 const PROBE_TIMEOUT = 3_000;
 const WAIT_NOTICE = 1_000;
-/** How long a hanging `Deno.openKv` counts as hanging, in ms. */
-const HANGING_PATIENCE = 30_000;
+/** How long a late `Deno.openKv` counts as hanging, in ms. It might never end. */
+const HANG_TIMEOUT = 30_000;
 
 /**
  * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
@@ -140,7 +140,7 @@ export function reopener(url: string, count: number): (signal: AbortSignal) => P
   let hanging = 0;
   const noteLate = (ended: Promise<void>) => {
     hanging++;
-    withDeadline(ended, HANGING_PATIENCE).catch(() => {}).finally(() => hanging--);
+    withDeadline(ended, HANG_TIMEOUT).catch(() => {}).finally(() => hanging--);
   };
   return async function reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
     while (true) {
@@ -223,7 +223,7 @@ export async function waitForServer(url: string, signal: AbortSignal): Promise<v
 /** Sends one request over a new HTTP/2 connection, as KV Connect does. */
 async function sendProbe(url: string, signal: AbortSignal): Promise<void> {
   using client = Deno.createHttpClient({ http1: false, http2: true });
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
-  const response = await fetch(url, { client, signal: patience });
+  const inTime = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
+  const response = await fetch(url, { client, signal: inTime });
   await response.body?.cancel();
 }

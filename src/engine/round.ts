@@ -55,19 +55,19 @@ const NOTHING = encodeJson({});
 /** Shared by all blind jobs, of which there are many. Only blind ones are in the same commit, and need no changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
-/** One job's decision, based on its rows as earlier decisions in the same commit leave them. */
-class Decision implements Rows, Write {
+/** What one job adds to a commit: its decision on the rows as earlier contributions leave them. */
+class Contribution implements Rows, Write {
   readonly job: Job;
   readonly outcome: Outcome;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
-  /** Rows as this decision leaves them, by name. */
+  /** Rows as this contribution leaves them, by name. */
   readonly changed: Map<string, Entry | null>;
-  /** Whether it depends on another decision's write. */
+  /** Whether it depends on another contribution's write. */
   restsOnOthers = false;
   keyBytes = 0;
   valueBytes = 0;
-  /** Rows as earlier decisions leave them. */
+  /** Rows as earlier contributions leave them, by name. */
   readonly #earlier: ReadonlyMap<string, Entry | null>;
 
   constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
@@ -119,20 +119,20 @@ class Decision implements Rows, Write {
     this.changed.set(name, value && { key, value, versionstamp });
   }
 
-  /** A row as this decision and earlier ones leave it; undefined if none changes it. */
+  /** A row as this contribution and earlier ones leave it; undefined if none changes it. */
   #changedRow(name: string): Entry | null | undefined {
     const own = this.changed.get(name);
     return own === undefined ? this.#earlier.get(name) : own;
   }
 }
 
-/** The content of one commit: the jobs' decisions, in order. Each is based on the rows as earlier ones leave them. */
+/** The content of one commit: its jobs' contributions, in order. */
 export class Round {
-  readonly decisions: Decision[] = [];
+  readonly contributions: Contribution[] = [];
   readonly #now: number;
   /** Checks that rows are still as they were read or assumed, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
-  /** Rows as the decisions leave them. */
+  /** Rows as the contributions leave them, by name. */
   readonly #changed: Map<string, Entry | null> = new Map();
   readonly #bumps: Set<VersionRow> = new Set();
   #mutations = 0;
@@ -144,7 +144,7 @@ export class Round {
     this.#now = now;
   }
 
-  /** Lets a job decide, and adds its decision if there is room. */
+  /** Lets a job decide, and adds its contribution if there is room. */
   take(job: Job): Verdict {
     const assumes = job.options.assumes;
     if (assumes && !assumes.holds) {
@@ -158,20 +158,20 @@ export class Round {
       if (check && check.versionstamp !== versionstamp) return leaveUnread(job);
     }
     if (assumes && this.#bumps.has(assumes.row)) return isBlind(job) ? "left out" : leaveUnread(job);
-    const decision = new Decision(job, this.#changed, this.#now);
-    if (!decision.hasWritten && !decision.restsOnOthers) {
+    const contribution = new Contribution(job, this.#changed, this.#now);
+    if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
       if (!isRead && checks.length > 0) return leaveUnread(job);
-      decision.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
+      contribution.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
-    if (!this.#hasRoomFor(decision)) {
-      if (this.decisions.length > 0) return isBlind(job) ? "left out" : leaveUnread(job);
+    if (!this.#hasRoomFor(contribution)) {
+      if (this.contributions.length > 0) return isBlind(job) ? "left out" : leaveUnread(job);
       job.reject(new RangeError("The transaction is too large for one commit"));
       return "settled";
     }
     for (const [name, check] of checks) this.#checks.set(name, check);
-    this.#add(decision);
+    this.#add(contribution);
     return "joined";
   }
 
@@ -191,7 +191,7 @@ export class Round {
 
   /** Adds the changes to an atomic operation. */
   build(operation: Deno.AtomicOperation): void {
-    for (const { changes } of this.decisions) {
+    for (const { changes } of this.contributions) {
       for (const { key, value } of changes) {
         if (value === null) operation.delete(key);
         else operation.set(key, value);
@@ -203,24 +203,24 @@ export class Round {
   /** Resolves its jobs' calls after the commit has applied. It began at `started`, on the `performance.now()` clock. */
   resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
-    for (const { job, outcome, hasWritten } of this.decisions) {
+    for (const { job, outcome, hasWritten } of this.contributions) {
       job.options.assumes?.noteHeld(started);
       outcome.resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
     }
   }
 
-  #hasRoomFor({ changes, keyBytes, valueBytes }: Decision): boolean {
+  #hasRoomFor({ changes, keyBytes, valueBytes }: Contribution): boolean {
     return this.#mutations + changes.length <= MAX_MUTATIONS &&
       this.#keyBytes + keyBytes <= MAX_KEY_BYTES && this.#valueBytes + valueBytes <= MAX_VALUE_BYTES;
   }
 
-  #add(decision: Decision): void {
-    this.decisions.push(decision);
-    this.#mutations += decision.changes.length;
-    this.#keyBytes += decision.keyBytes;
-    this.#valueBytes += decision.valueBytes;
-    for (const [name, entry] of decision.changed) this.#changed.set(name, entry);
-    for (const row of decision.bumps) this.#bumps.add(row);
+  #add(contribution: Contribution): void {
+    this.contributions.push(contribution);
+    this.#mutations += contribution.changes.length;
+    this.#keyBytes += contribution.keyBytes;
+    this.#valueBytes += contribution.valueBytes;
+    for (const [name, entry] of contribution.changed) this.#changed.set(name, entry);
+    for (const row of contribution.bumps) this.#bumps.add(row);
   }
 
   /** The rows that a job decides on: as they were read or, once the commit has applied, as it left them. */

@@ -250,7 +250,7 @@ class Line {
       if (verdict === "settled") this.#held.delete(job);
       else if (verdict === "left out") this.#requeue([job]);
     }
-    if (round.decisions.length > 0) await this.#commit(round);
+    if (round.contributions.length > 0) await this.#commit(round);
   }
 
   /** Reads some jobs' rows in one snapshot. */
@@ -273,7 +273,7 @@ class Line {
   }
 
   async #commit(round: Round): Promise<void> {
-    const jobs = round.decisions.map(({ job }) => job);
+    const jobs = round.contributions.map(({ job }) => job);
     this.#metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
     const started = performance.now();
     const commit = this.#store.commit((operation) => {
@@ -289,14 +289,14 @@ class Line {
   }
 
   /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
-  async #resultAfter(error: unknown, { decisions }: Round): Promise<CommitResult | undefined> {
-    const jobs = decisions.map(({ job }) => job);
+  async #resultAfter(error: unknown, { contributions }: Round): Promise<CommitResult | undefined> {
+    const jobs = contributions.map(({ job }) => job);
     if (error === LATE) this.#requeue(jobs);
     else if (!(error instanceof CommitInDoubt)) this.#fail(jobs, error);
     else {
       const found = await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined);
       if (found?.ok) return found;
-      for (const { job, outcome } of decisions) {
+      for (const { job, outcome } of contributions) {
         if (found === undefined) this.#fail([job], new Unresolved(outcome.result, error));
         else if (job.hasFailed) {
           this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
