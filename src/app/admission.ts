@@ -1,6 +1,6 @@
 import { type Metrics, whenReady } from "../base/mod.ts";
 import { AGAIN, Outdated, retried, VersionCheck, type VersionRow, type Versions } from "../engine/mod.ts";
-import { ApiError, type Budget, errorResponse, ERRORS, type Task } from "../web/mod.ts";
+import { ApiError, type Budget, errorResponse, ERRORS, type InFlightRequest } from "../web/mod.ts";
 import {
   type Allowance,
   AnonymousLimiter,
@@ -49,7 +49,7 @@ interface Lent extends Admission {
 type Charged = Lent | typeof AGAIN;
 
 /** An admission that is under way. */
-type Begun = Pick<Task<Response, Response>, "ready" | "work">;
+type Begun = Pick<InFlightRequest<Response, Response>, "ready" | "work">;
 
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {

@@ -51,7 +51,7 @@ export class Budget {
 }
 
 /** A request to respond to. */
-export interface Task<Answer, Result> {
+export interface InFlightRequest<Answer, Result> {
   /** Time of arrival, on the `performance.now()` clock. */
   readonly started: number;
   /** Maximum time to respond, in ms; by default that of the limits. */
@@ -67,19 +67,19 @@ export interface Task<Answer, Result> {
   readonly late?: (error: unknown) => void;
 }
 
-/** A pending request. */
-interface Wait {
+/** A request that has no response yet. */
+interface Pending {
   readonly budget: Budget;
   readonly begin: () => void;
   readonly fail: (error: unknown) => void;
-  /** Its index in `#waits`. */
+  /** Its index in `#pending`. */
   index: number;
 }
 
 /** Requests that are waiting for the same promise before they begin. */
-interface Round {
+interface Group {
   readonly ready: Promise<void>;
-  readonly waits: Wait[];
+  readonly members: Pending[];
 }
 
 /**
@@ -106,8 +106,8 @@ interface Round {
 export class InFlight {
   readonly #limits: InFlightLimits;
   /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
-  readonly #waits: Wait[] = [];
-  #round: Round | undefined;
+  readonly #pending: Pending[] = [];
+  #group: Group | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When a stop must be complete, on the `performance.now()` clock. */
   #end = Infinity;
@@ -119,7 +119,7 @@ export class InFlight {
 
   /** Number of requests in flight. */
   get size(): number {
-    return this.#waits.length;
+    return this.#pending.length;
   }
 
   /** Whether no further request should be accepted. */
@@ -133,13 +133,13 @@ export class InFlight {
   }
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
-  answer<Answer, Result>(task: Task<Answer, Result>): Result | Promise<Result> {
-    const { started, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = task;
+  answer<Answer, Result>(request: InFlightRequest<Answer, Result>): Result | Promise<Result> {
+    const { started, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = request;
     const budget = new Budget(started + timeoutMs);
-    if (ready) return this.#inTime(task, budget, () => work(budget));
+    if (ready) return this.#inTime(request, budget, () => work(budget));
     try {
       const answer = work(budget);
-      return answer instanceof Promise ? this.#inTime(task, budget, () => answer) : finish(answer);
+      return answer instanceof Promise ? this.#inTime(request, budget, () => answer) : finish(answer);
     } catch (error) {
       return fail(error);
     }
@@ -155,13 +155,13 @@ export class InFlight {
 
   /** Settles with the result of `work`, an error or a timeout, whichever comes first. */
   #inTime<Answer, Result>(
-    { ready, finish, fail, late }: Task<Answer, Result>,
+    { ready, finish, fail, late }: InFlightRequest<Answer, Result>,
     budget: Budget,
     work: () => Answer | Promise<Answer>,
   ): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const settle = (result: () => Result) => {
-      this.#remove(wait);
+      this.#remove(pending);
       try {
         resolve(result());
       } catch (error) {
@@ -169,44 +169,47 @@ export class InFlight {
       }
     };
     const succeed = (answer: Answer) => budget.isOver || settle(() => finish(answer));
-    const wait: Wait = {
+    const pending: Pending = {
       budget,
       begin() {
         try {
           const answer = work();
-          if (answer instanceof Promise) answer.then(succeed, wait.fail);
+          if (answer instanceof Promise) answer.then(succeed, pending.fail);
           else succeed(answer);
         } catch (error) {
-          wait.fail(error);
+          pending.fail(error);
         }
       },
       fail: (error) => budget.isOver ? late?.(error) : settle(() => fail(error)),
       index: this.size,
     };
-    this.#waits.push(wait);
+    this.#pending.push(pending);
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    if (ready) this.#beginWhen(ready, wait);
-    else wait.begin();
+    if (ready) this.#beginWhen(ready, pending);
+    else pending.begin();
     return promise;
   }
 
-  #beginWhen(ready: Promise<void>, wait: Wait): void {
-    if (this.#round?.ready !== ready) {
-      const round: Round = { ready, waits: [] };
-      this.#round = round;
-      const forEach = (settle: (wait: Wait) => void) => {
-        if (this.#round === round) this.#round = undefined;
-        for (const wait of round.waits) if (!wait.budget.isOver) settle(wait);
+  #beginWhen(ready: Promise<void>, pending: Pending): void {
+    if (this.#group?.ready !== ready) {
+      const group: Group = { ready, members: [] };
+      this.#group = group;
+      const forEach = (settle: (pending: Pending) => void) => {
+        if (this.#group === group) this.#group = undefined;
+        for (const pending of group.members) if (!pending.budget.isOver) settle(pending);
       };
-      ready.then(() => forEach((wait) => wait.begin()), (error) => forEach((wait) => wait.fail(error)));
+      ready.then(
+        () => forEach((pending) => pending.begin()),
+        (error) => forEach((pending) => pending.fail(error)),
+      );
     }
-    this.#round.waits.push(wait);
+    this.#group.members.push(pending);
   }
 
-  #remove({ index }: Wait): void {
-    const last = this.#waits.pop();
+  #remove({ index }: Pending): void {
+    const last = this.#pending.pop();
     if (last && last.index !== index) {
-      this.#waits[index] = last;
+      this.#pending[index] = last;
       last.index = index;
     }
     if (this.size === 0 && this.isStopping) this.#empty.resolve();
@@ -214,10 +217,10 @@ export class InFlight {
 
   #giveUpLate(): void {
     const now = performance.now();
-    const isLate = ({ budget: { deadline } }: Wait) => Math.min(deadline, this.#end) <= now;
-    for (const wait of this.#waits.filter(isLate)) {
-      wait.fail(new OutOfTime());
-      wait.budget.isOver = true;
+    const isLate = ({ budget: { deadline } }: Pending) => Math.min(deadline, this.#end) <= now;
+    for (const pending of this.#pending.filter(isLate)) {
+      pending.fail(new OutOfTime());
+      pending.budget.isOver = true;
     }
     // The timer is not stopped when the last request ends, because starting a timer costs as much as a request.
     if (this.size === 0) this.#stopTimer();

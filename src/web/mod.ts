@@ -92,7 +92,7 @@ export {
   NOT_MODIFIED,
   REPLAY_HOURS,
 } from "./headers.ts";
-export { Budget, InFlight, OutOfTime, type Task } from "./in_flight.ts";
+export { Budget, InFlight, type InFlightRequest, OutOfTime } from "./in_flight.ts";
 export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
 export { createLog, errorRecord, type Log } from "./log.ts";
 export { BIDI_CONTROLS, CONTROLS, nameText } from "./name.ts";
