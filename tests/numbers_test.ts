@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { STOP_TIMEOUT } from "../main.ts";
-import { LIMIT, READS } from "../src/limits/anonymous.ts";
+import { ANONYMOUS_LIMIT, SPENT_READS } from "../src/limits/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS } from "../src/accounts/account.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
@@ -9,7 +9,7 @@ import { REPLAY_HOURS } from "../src/web/headers.ts";
 import { openApiDocument } from "../src/web/openapi.ts";
 import { BODY_RULES, PLACES } from "../src/web/body.ts";
 import { ERRORS } from "../src/web/error.ts";
-import { MAX_LEASE_AGE, PATIENCE, UNAWARE } from "../src/limits/allowance.ts";
+import { MAX_LEASE_AGE, RETURN_TIME, UNAWARE } from "../src/limits/allowance.ts";
 import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
 import { interfaceForClients } from "../src/app/document.ts";
 import { CATALOGUE } from "../src/catalogue.ts";
@@ -36,7 +36,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `valid for ${GRACE_SECONDS} seconds`,
     `within ${REPLAY_HOURS} hours`,
     `banned for ${duration(FIRST_BAN)}`,
-    `an address gets ${LIMIT} requests a minute`,
+    `an address gets ${ANONYMOUS_LIMIT} requests a minute`,
   ]],
   ["src/operator/README.md", await read("src/operator/README.md"), [
     `\`queue_full\` while ${inWords(MAX_WAITING)} messages of the account are waiting`,
@@ -53,13 +53,13 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
       duration(LONGEST_BAN)
     }`,
-    `429 after ${LIMIT} in a minute from one address`,
-    `looks up ${READS} other keys a second`,
-    `Only the ${LIMIT} requests a minute of an address`,
-    `four processes admit up to ${4 * LIMIT} of them`,
+    `429 after ${ANONYMOUS_LIMIT} in a minute from one address`,
+    `looks up ${SPENT_READS} other keys a second`,
+    `Only the ${ANONYMOUS_LIMIT} requests a minute of an address`,
+    `four processes admit up to ${4 * ANONYMOUS_LIMIT} of them`,
     `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in total`,
     `within ${MAX_LEASE_AGE / 1_000} s once it no longer serves the account`,
-    `may wait up to ${PATIENCE / 1_000} s`,
+    `may wait up to ${RETURN_TIME / 1_000} s`,
     `within ${duration(STOP_TIMEOUT)}`,
   ]],
   ["ERRORS", JSON.stringify(ERRORS), [

@@ -44,51 +44,51 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
 /*
  * An allowance is everything that one process knows about one holder: the rows as last seen (`known.ts`), the permits
  * that it holds and those that it has to give back (`lease.ts`), refusals that it has to write, and waiting requests. The
- * usage row counts a permit before it is used, so no crash lets more requests in than the limit allows.
+ * usage row counts a permit before it is used, so no crash lets an account exceed its limit.
  *
  *     decide()    decides on a request from memory: a permit of the lease, or a refusal that is certain
- *     lend()      hands out a permit of the lease. Until `end()`, it is on its way; then it is used, or free again.
+ *     lend()      hands out a permit of the lease. It is lent until `end()`; then it is used, or free again.
  *     request()   waits for the next run, because only a transaction can decide
  *
- * A run carries out one transaction, and an allowance has at most one run at a time. What a run works on moves like this:
+ * A run carries out one transaction, and an allowance has at most one run at a time. When the run decides, it takes:
  *
- *     #queue              →  batch    whenever the run decides. If it decides again, it adds what has arrived since.
- *     #lease and #debt    →  #sent    at the same moments: all debts, and the used permits of the lease; the others, too,
- *                                     if the lease ends
+ *     #queue              →  batch    all requests. If the run decides again, it adds those that have arrived since.
+ *     #lease and #debt    →  #sent    all debts, and the used permits of the lease. If the lease ends, also its unused
+ *                                     permits.
  *
  * How a run can end, and where its batch and #sent go:
  *
  *     applied       Requests get their permit or their refusal, or wait in #queue for permits of other processes. #sent
  *                   is in the row. New permits go to the lease.
- *     no commit     Nothing had to be written. Its rows might be older than a request that arrived after the run began,
- *                   so such a request is not refused: it returns to #queue.
+ *     no commit     Nothing had to be written. A request that arrived after the run began is not refused, because the
+ *                   rows might be older than the request. It returns to #queue.
  *     not applied   Requests get the error. #sent returns to #debt, and is written later.
  *     unknown       Requests get the error. #sent is forgotten: the row counts its permits until the day ends, rather
  *                   than giving them back twice.
- *     no row        The holder no longer exists. Everything is forgotten, and requests must be recognized again.
+ *     no row        The holder no longer exists. Everything is forgotten. Requests get AGAIN, so their holder is read again.
  *
- * Why nothing is counted twice: a permit is in one of these places at a time, and those in #sent and #debt are handed out
- * to nobody. When a lease ends, permits on their way stay leased in the row, and become debts one by one.
+ * Why nothing is counted twice: a permit is in one of these places at a time, and those in #sent and #debt are never
+ * handed out. When a lease ends, its lent permits stay leased in the row, and become debts one by one.
  *
  * Why no refusal is wrong: memory refuses a request only if neither this process nor another one might still give a
- * permit back. Otherwise it waits for a run. No permits are leased from a full window. So three seconds after this
- * process first saw a window full, other processes have given theirs back, unless they crashed.
+ * permit back. Otherwise the request waits for a run. No permits are leased from a full window. So three seconds after
+ * this process first saw a window full, other processes have given their permits back, unless they crashed.
  */
 
 /** Maximum age of a lease from which permits are handed out, in ms. */
 export const MAX_LEASE_AGE = 2_000;
-/** So long after a window was first seen full, in ms, other processes have given their permits back or never will. */
-export const PATIENCE = MAX_LEASE_AGE + 1_000;
+/** Other processes give their permits back within this time after a window was first seen full, in ms, or never. */
+export const RETURN_TIME = MAX_LEASE_AGE + 1_000;
 /** For this long after the first refusal of a minute, in ms, a client might not know about it. */
 export const UNAWARE: number = SECOND;
-/** After this multiple of a lease's life, requests say nothing about how many will follow. */
+/** Requests older than this multiple of a lease's life do not predict how many will follow. */
 const RECENT = 1.25;
 /** Pause after a failure before the next run that no request is waiting for, in ms. */
 const PAUSE = 2_000;
 
-/** A request's credential, and its time. */
-export interface Asking {
-  /** What opens the holder, such as the hash of its key. */
+/** A request for a permit. */
+export interface PermitRequest {
+  /** The credential that opens the holder, such as the hash of its key. */
   readonly credential: string;
   /** When the request arrived, in ms since the epoch. */
   readonly now: number;
@@ -118,15 +118,15 @@ export interface Permit {
 }
 
 /** A request that is waiting for a permit. */
-interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, Asking {}
+interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, PermitRequest {}
 
 /** One holder's permits in one process. */
 export class Allowance<Of extends Holder> {
   readonly #shared: Shared<Of>;
   #known: Known<Of>;
   #lease: Lease | undefined;
-  /** Number of permits on their way, of this lease or of earlier ones. */
-  #onTheirWay = 0;
+  /** Number of lent permits, of this lease or of earlier ones. */
+  #lent = 0;
   #debt: Debt = NO_DEBT;
   /** The debt that a run is writing. */
   #sent: Debt = NO_DEBT;
@@ -157,7 +157,7 @@ export class Allowance<Of extends Holder> {
 
   /** Whether there is something to write or to wait for. */
   get isActive(): boolean {
-    return this.#owes || this.#onTheirWay > 0 || this.#queue.length > 0 || this.#running !== undefined;
+    return this.#owes || this.#lent > 0 || this.#queue.length > 0 || this.#running !== undefined;
   }
 
   /** Whether there is a lease. */
@@ -175,7 +175,7 @@ export class Allowance<Of extends Holder> {
     const now = this.#shared.clock();
     const lease = this.#leaseAt(now);
     if (lease === undefined) return undefined;
-    this.#onTheirWay++;
+    this.#lent++;
     const decision = this.#take(lease, now);
     return { decision, end: (isUsed) => this.#end(lease, isUsed) };
   }
@@ -199,28 +199,28 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Resolves to the next run's decision, or to AGAIN if the request must be recognized and decided on again.
+   * Resolves to the next run's decision. AGAIN means that there is none: look the holder up, and try again.
    *
    * @throws {StoreUnavailable}
    */
-  request(asking: Asking): Promise<Decision | typeof AGAIN> {
+  request(request: PermitRequest): Promise<Decision | typeof AGAIN> {
     this.#shared.transactions.noteRequest();
     const isFirst = this.#queue.length === 0;
     return new Promise((resolve, reject) => {
-      this.#queue.push({ ...asking, resolve, reject });
+      this.#queue.push({ ...request, resolve, reject });
       this.#shared.keep(this);
-      // Others already wait for permits of other processes: they are tried again at the next tick.
+      // If others already wait for permits of other processes, the next tick starts a run.
       if (isFirst) this.#start();
     });
   }
 
-  /** Notes that a client is being told about a refusal. From a second later, refusals in the same minute are strikes. */
+  /** Notes that a client is told of a refusal. Requests that arrive over a second later in that minute are strikes. */
   tell({ refusal, minute: { reset: minute } }: Decision): void {
     if (refusal === "ban" || this.#told.minute === minute) return;
     this.#told = { minute, at: performance.now() };
   }
 
-  /** Gives back a permit that counts as used, in the epoch and minute of the decision that granted it. */
+  /** Gives back a used permit, in the epoch and minute of the decision that granted it. */
   giveBack({ epoch, minute }: Decision): void {
     this.#owe({ epoch, minute: minuteOf(minute), size: 0, left: 1 });
   }
@@ -237,8 +237,8 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Learns rows that were read at `asOf` or later, on the `performance.now()` clock. If the usage row is news, another
-   * process has written it.
+   * Learns rows that were read at `asOf` or later, on the `performance.now()` clock. If the usage row is a later one,
+   * another process has written it.
    */
   learn(state: HolderState<Of>, asOf: number): void {
     this.#known = seen(this.#known, state, asOf, false);
@@ -249,7 +249,7 @@ export class Allowance<Of extends Holder> {
     const { state } = this.#known;
     // During a run, the row might already count the permits that it takes.
     const isNews = isLater(usageRow, state.usageRow) && this.#running === undefined;
-    const held = this.#lease ? owing(this.#onItsWay, detach(this.#lease)) : this.#onItsWay;
+    const held = this.#lease ? owing(this.#unwritten, detach(this.#lease)) : this.#unwritten;
     return held.returned.reduce(settle, isNews ? usage : state.usage);
   }
 
@@ -257,15 +257,15 @@ export class Allowance<Of extends Holder> {
     return this.#lease !== undefined || this.#debt !== NO_DEBT;
   }
 
-  /** What the row will know after the next run. */
-  get #onItsWay(): Debt {
+  /** Everything that the row does not know yet. */
+  get #unwritten(): Debt {
     return joined(this.#sent, this.#debt);
   }
 
   /** Strikes of the minute, written or not. */
   get #strikes(): number {
-    const unwritten = [this.#sent, this.#debt].map(({ refused }) => refused?.strikes ?? 0);
-    return unwritten.reduce((sum, more) => sum + more, this.#known.state.usage.strikes);
+    const added = [this.#sent, this.#debt].map(({ refused }) => refused?.strikes ?? 0);
+    return added.reduce((sum, more) => sum + more, this.#known.state.usage.strikes);
   }
 
   get #isShared(): boolean {
@@ -297,7 +297,7 @@ export class Allowance<Of extends Holder> {
   }
 
   #end(lease: Lease, isUsed: boolean): void {
-    this.#onTheirWay--;
+    this.#lent--;
     if (lease !== this.#lease) {
       this.#owe({ ...lease, size: 1, left: isUsed ? 0 : 1 });
     } else {
@@ -327,15 +327,15 @@ export class Allowance<Of extends Holder> {
     return this.#decision(usage, limits, 0, refusal, now);
   }
 
-  /** Why a request is refused, if only time or an operator can change that. */
+  /** Why a request is certain to be refused: only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
     const { state: { usage, holder: { limits } }, asOf } = this.#known;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
-    const holds = this.#lease !== undefined || this.#onTheirWay > 0 || this.#onItsWay.returned.length > 0;
+    const holds = this.#lease !== undefined || this.#lent > 0 || this.#unwritten.returned.length > 0;
     if (holds || current !== usage) return undefined;
     const window = fullWindow(usage, limits);
-    return window && mayComeBack(this.#known, usage, window, asOf, PATIENCE) ? undefined : window;
+    return window && mayComeBack(this.#known, usage, window, asOf, RETURN_TIME) ? undefined : window;
   }
 
   /** Whether a refusal counts toward a ban, because its request arrived after others of the minute had been refused. */
@@ -435,7 +435,7 @@ export class Allowance<Of extends Holder> {
       requests,
       served: performance.now() - since > RECENT * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
-      mayWait: (usage, window) => mayComeBack(this.#known, usage, window, performance.now(), PATIENCE),
+      mayWait: (usage, window) => mayComeBack(this.#known, usage, window, performance.now(), RETURN_TIME),
       isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
     }, now);
     if (planned.isChange) {
@@ -534,7 +534,7 @@ export class Allowance<Of extends Holder> {
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
     if (refusal) return decisionOn(usage, limits, left, refusal, now);
     // Permits about to be given back count as free for an admitted request. A refused request could not get them.
-    const { returned } = this.#onItsWay;
+    const { returned } = this.#unwritten;
     return decisionOn(
       returned.reduce((before, one) => settle(before, one), usage),
       limits,

@@ -2,9 +2,9 @@ import { BoundedMap, MINUTE, SECOND } from "../base/mod.ts";
 import type { Decision } from "./usage.ts";
 
 /** Requests a minute from an address without a valid key. */
-export const LIMIT = 60;
-/** Maximum key lookups per second for a spent address. */
-export const READS = 5;
+export const ANONYMOUS_LIMIT = 60;
+/** Maximum key lookups per second for a spent address: one that has used its requests of the minute. */
+export const SPENT_READS = 5;
 /** If the clock is set back by less than this, the current minute continues. */
 const MAX_AHEAD = 5 * MINUTE;
 const MAX_ADDRESSES = 20_000;
@@ -27,7 +27,7 @@ export class AnonymousLimiter {
   /** Counts a request, or refuses it if the address is spent. */
   take(address: string, now: number): Decision {
     const before = this.#countOf(address, now);
-    if (before.used >= LIMIT) return decision(before, now, "minute");
+    if (before.used >= ANONYMOUS_LIMIT) return decision(before, now, "minute");
     const count = { ...before, used: before.used + 1 };
     this.#counts.set(address, count);
     return decision(count, now);
@@ -42,7 +42,7 @@ export class AnonymousLimiter {
 
   /** Whether the address has used all its requests for the minute. */
   isSpent(address: string, now: number): boolean {
-    return this.#countOf(address, now).used >= LIMIT;
+    return this.#countOf(address, now).used >= ANONYMOUS_LIMIT;
   }
 
   /** Takes one of a spent address's reads; false if none is left in this second. */
@@ -50,7 +50,7 @@ export class AnonymousLimiter {
     const count = this.#countOf(address, now);
     const second = now - now % SECOND;
     const reads = count.second === second ? count.reads : 0;
-    if (reads >= READS) return false;
+    if (reads >= SPENT_READS) return false;
     this.#counts.set(address, { ...count, second, reads: reads + 1 });
     return true;
   }
@@ -69,6 +69,6 @@ export class AnonymousLimiter {
 }
 
 function decision({ minute, used }: Count, now: number, refusal?: "minute"): Decision {
-  const window = { limit: LIMIT, remaining: LIMIT - used, reset: minute + MINUTE };
+  const window = { limit: ANONYMOUS_LIMIT, remaining: ANONYMOUS_LIMIT - used, reset: minute + MINUTE };
   return { refusal, minute: window, day: undefined, epoch: 0, now };
 }

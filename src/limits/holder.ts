@@ -1,21 +1,22 @@
 import { type Entry, versionstampOf } from "../engine/mod.ts";
 import { decodeUsage, type Limits, UNUSED, type Usage, usageKey } from "./usage.ts";
 
-/** Whoever has limits, such as an account. */
+/** What has limits, such as an account. */
 export interface Holder {
   readonly id: string;
   readonly limits: Limits;
 }
 
-/** The holders of limits of one kind, and the rows that they are stored in, if any. */
+/** One kind of holder, such as accounts, and the rows that store them, if any. */
 export interface Holders<Of extends Holder> {
   /**
-   * Key of a holder's row; undefined if holders are not stored. Every change of the holder or, by an operator, of its
-   * usage writes this row.
+   * Key of a holder's row; undefined if holders are not stored. A transaction that changes the holder must write this
+   * row. So must an operator's change to its usage.
    */
   key(id: string): Deno.KvKey | undefined;
   /**
-   * The holder in a row, which is null if it is missing or holders are not stored; undefined if there is no such holder.
+   * Decodes a holder's row, which is null if it is missing, or if holders are not stored. Returns undefined if there is
+   * no such holder.
    *
    * @throws {CorruptRow}
    */
@@ -25,8 +26,8 @@ export interface Holders<Of extends Holder> {
 }
 
 /**
- * Holders that are not stored: any text is one. Its limits must stay the same. The row of its usage stays until you
- * delete it.
+ * Holders that are not stored: any text is the id of one. A holder's limits must not change. Its usage row stays until
+ * you delete it.
  *
  * @example
  * ```ts
@@ -52,15 +53,15 @@ export interface HolderState<Of extends Holder> {
   readonly usageRow: Entry | null;
 }
 
-/** Keys of the rows of a state: of the holder, if it is stored, and of its usage. */
+/** Keys of the rows of a state: the holder's row, if it is stored, and the usage row. */
 export function stateKeys(holders: Pick<Holders<Holder>, "key">, id: string): Deno.KvKey[] {
   const key = holders.key(id);
   return key ? [key, usageKey(id)] : [usageKey(id)];
 }
 
 /**
- * Decodes the rows of a state, in the order of `stateKeys()`; undefined if the holder does not exist. Parts of `known`
- * are used again if they have the same rows.
+ * Decodes the rows of a state, in the order of `stateKeys()`; undefined if the holder does not exist. Reuses what `known`
+ * has decoded from the same rows.
  *
  * @throws {CorruptRow}
  */

@@ -6,14 +6,14 @@ import { type FullWindow, type Limits, roll, type Usage, windowEnd } from "./usa
 /** After another process has written a row, it counts as shared for this long, in ms. */
 const SHARED_FOR = 10_000;
 
-/** What a process knows of a holder's rows. Times are on the `performance.now()` clock. */
+/** What a process knows about a holder's rows. Times are on the `performance.now()` clock. */
 export interface Known<Of extends Holder> {
   readonly state: HolderState<Of>;
   /** The name of the state, as `nameOfState()` returns it. */
   readonly name: string;
   /** When the rows were last seen; -Infinity if they must be read. */
   readonly seenAt: number;
-  /** The rows were so at this time or later. */
+  /** The rows had this state at this time or later. */
   readonly asOf: number;
   /** Until when the usage row counts as shared, because another process has written it. */
   readonly sharedUntil: number;
@@ -31,7 +31,7 @@ interface Full {
   readonly at: number;
 }
 
-/** What is known of rows that have just been seen for the first time. They were read at `asOf` or later. */
+/** What is known from the first reading of rows, at `asOf` or later. */
 export function firstSeen<Of extends Holder>(state: HolderState<Of>, asOf: number): Known<Of> {
   const time = performance.now();
   const name = nameOfState(state);
@@ -39,8 +39,8 @@ export function firstSeen<Of extends Holder>(state: HolderState<Of>, asOf: numbe
 }
 
 /**
- * What is known after rows were seen that were read at `asOf` or later. Later rows replace earlier ones, never the other
- * way round. If the usage row is news, another process has written it, unless `isOwn`.
+ * What is known after rows were read at `asOf` or later, or written by this process (`isOwn`). Later rows replace earlier
+ * ones, never the other way round. If the usage row is a later one and not `isOwn`, another process has written it.
  */
 export function seen<Of extends Holder>(
   known: Known<Of>,
@@ -55,39 +55,39 @@ export function seen<Of extends Holder>(
   const { usage, usageRow } = isUsageLater ? state : before;
   const after = { holder, holderRow, usage, usageRow };
   const isSameHolder = holderRow === before.holderRow && usage.epoch === before.usage.epoch;
-  const isNews = isUsageLater && !isOwn && known.seenAt > -Infinity;
+  const isByOther = isUsageLater && !isOwn && known.seenAt > -Infinity;
   return {
     state: after,
     name: nameOfState(after),
     seenAt: time,
     asOf: Math.max(asOf, known.asOf),
-    sharedUntil: isNews ? time + SHARED_FOR : known.sharedUntil,
+    sharedUntil: isByOther ? time + SHARED_FOR : known.sharedUntil,
     full: fullIn(after, isSameHolder ? known.full : {}, time),
   };
 }
 
 /**
- * Whether permits of a full window might still be given back, for all that is known at `time` (on the `performance.now()`
- * clock): some are leased, and it has not been full for longer than `patience` (ms).
+ * Whether permits of a full window might still be given back at `time` (on the `performance.now()` clock): some are
+ * leased, and it is not yet `returnTime` (ms) since this process first saw the window full.
  */
 export function mayComeBack(
   { full }: Known<Holder>,
   usage: Usage,
   window: FullWindow,
   time: number,
-  patience: number,
+  returnTime: number,
 ): boolean {
   if ((window === "day" ? usage.leasedToday : usage.leased) === 0) return false;
   const first = full[window];
-  return first?.end !== windowEnd(usage, window) || time < first.at + patience;
+  return first?.end !== windowEnd(usage, window) || time < first.at + returnTime;
 }
 
-/** Names the state that refusals are counted in: the version of the holder's row, the epoch and the minute. */
+/** The name of a state: the version of the holder's row, the epoch and the minute. Refusals count only in one state. */
 export function nameOfState({ holderRow, usage }: HolderState<Holder>): string {
   return `${versionstampOf(holderRow)} ${usage.epoch} ${usage.minute}`;
 }
 
-/** Whether a lease was taken under the limits, in the epoch and in the minute of a state, which are current at `now`. */
+/** Whether a lease has the limits, the epoch and the minute of a state, and the minute is current at `now`. */
 export function isLeaseOf(lease: Lease, { usage, holder }: HolderState<Holder>, now: number): boolean {
   return lease.epoch === usage.epoch && lease.minute === usage.minute && roll(usage, now) === usage &&
     isSameLimits(lease.limits, holder.limits);
@@ -97,7 +97,7 @@ function isSameLimits(one: Limits, other: Limits): boolean {
   return one.minute === other.minute && one.day === other.day;
 }
 
-/** When each window was first seen full. One that was full stays listed, so that nobody waits for it again. */
+/** When each window was first seen full. If it is no longer full, it stays listed, so no request waits for it again. */
 function fullIn(
   { usage, holder: { limits } }: HolderState<Holder>,
   before: FirstFull,

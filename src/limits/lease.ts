@@ -20,9 +20,9 @@ import {
  *
  *     free         in the row
  *     left         in a lease. The row counts it as used and as leased.
- *     on its way   with a request that has not ended. The row still counts it as leased.
+ *     lent         to a request that has not ended. The row still counts it as leased.
  *     used         by a request that has ended. The row still counts it as leased.
- *     in a debt    used, or free again. The next transaction tells the row, which then no longer counts it as leased.
+ *     in a debt    used, or free again. Once the next transaction has written this, the row no longer counts it as leased.
  *     used         in the row, for the rest of the minute and the day
  */
 
@@ -42,15 +42,15 @@ export interface Lease {
   takenAt: number;
 }
 
-/** Refusals in one state of the holder's row and one minute. */
+/** Refusals in one state of a holder's rows. */
 export interface RefusedIn extends Refused {
-  /** The version of the holder's row, the epoch and the minute. Refusals count only while these are the same. */
+  /** The name of the state, as `nameOfState()` returns it. The refusals count only while the state is the same. */
   readonly of: string;
   /** Time of the first refusal, on the `performance.now()` clock. */
   readonly since: number;
 }
 
-/** What a row does not know yet. */
+/** What a process has not written to the usage row yet. */
 export interface Debt {
   readonly returned: readonly Returned[];
   readonly refused: RefusedIn | undefined;
@@ -59,7 +59,7 @@ export interface Debt {
 /** No debt. */
 export const NO_DEBT: Debt = { returned: [], refused: undefined };
 
-/** A debt with these permits, too. */
+/** Adds permits to a debt. */
 export function owing(debt: Debt, more: Returned): Debt {
   if (more.size === 0 && more.left === 0) return debt;
   const isAlike = ({ epoch, minute }: Returned) => epoch === more.epoch && minute === more.minute;
@@ -68,7 +68,7 @@ export function owing(debt: Debt, more: Returned): Debt {
   return { ...debt, returned: [...debt.returned.filter((one) => !isAlike(one)), sum] };
 }
 
-/** A debt with these refusals, too. They replace those in another state of the row. */
+/** Adds refusals to a debt. They replace refusals in another state of the rows. */
 export function withRefused(debt: Debt, more: RefusedIn): Debt {
   const { refused } = debt;
   if (refused?.of !== more.of) return { ...debt, refused: more };
@@ -76,14 +76,14 @@ export function withRefused(debt: Debt, more: RefusedIn): Debt {
   return { ...debt, refused: sum };
 }
 
-/** Two debts together. The refusals of the second one are the later ones. */
+/** Joins two debts. The refusals of the second one are the later ones. */
 export function joined(one: Debt, other: Debt): Debt {
   if (one === NO_DEBT) return other;
   const debt = other.returned.reduce(owing, one);
   return other.refused ? withRefused(debt, other.refused) : debt;
 }
 
-/** The permits of a lease that ends. Those on their way stay leased until their requests end. */
+/** The permits that go back when a lease ends. Lent ones stay leased until their requests end. */
 export function detach({ epoch, minute, left, used }: Lease): Returned {
   return { epoch, minute, size: left + used, left };
 }
@@ -101,10 +101,10 @@ export function nextSize(served: number, free: number): number {
   return Math.max(2 * served, Math.floor(free / 100));
 }
 
-/** What a process asks of a row. */
+/** What a process needs from a usage row. */
 export interface Demand<Request> {
   readonly debt: Debt;
-  /** What refusals in the row's current state are `of`. */
+  /** The name of the rows' current state. */
   readonly of: string;
   readonly requests: readonly Request[];
   /** Number of requests served since the last transaction. */
@@ -125,9 +125,9 @@ export interface RefusedRequest<Request> {
 
 /** What a transaction does about a holder's usage and waiting requests. */
 export interface Plan<Request> {
-  /** The usage without the debt. */
+  /** The usage once the debt is settled. */
   readonly settled: Usage;
-  /** The usage after everything. */
+  /** The usage afterwards. */
   readonly usage: Usage;
   /** Whether the usage must be written. */
   readonly isChange: boolean;
@@ -141,7 +141,7 @@ export interface Plan<Request> {
   readonly waiting: readonly Request[];
 }
 
-/** Plans a transaction: first settles the debt, then takes permits, and refuses the remaining requests or lets them wait. */
+/** Plans a transaction: settles the debt, takes permits, and then refuses the remaining requests or lets them wait. */
 export function plan<Request>(
   before: Usage,
   limits: Limits,
@@ -170,7 +170,7 @@ export function plan<Request>(
   };
 }
 
-/** Refuses requests in their order. After too many strikes, the others are refused because of a ban. */
+/** Refuses requests in order. After too many strikes, the rest are refused because of a ban. */
 function refuseAll<Request>(
   requests: readonly Request[],
   usage: Usage,

@@ -28,7 +28,7 @@ export function setRemaining(headers: Headers, decision: Decision): void {
   headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${daily}`);
 }
 
-/** Whether two decisions have the same headers that stay the same until the window ends. */
+/** Whether `setPolicy()` sets the same headers for two decisions. */
 export function hasSamePolicy(one: Decision, other: Decision): boolean {
   const [window, its] = [decisiveWindow(one), decisiveWindow(other)];
   return window.limit === its.limit && window.reset === its.reset &&

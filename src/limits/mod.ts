@@ -1,10 +1,10 @@
 /**
- * Exact limits per minute and per day, for accounts or any other holder of limits, shared by many processes. What it
+ * Exact limits per minute and per day for accounts, or anything else that has an id, across many processes. What it
  * promises:
  *
  * - A limit is never exceeded, not by a single request: under any crash, clock, lost response or late commit.
  * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
- * - A holder that goes on after a refusal is banned for a while. A burst never leads to a ban.
+ * - A holder that keeps sending requests after a refusal is banned for a while. A burst never leads to a ban.
  *
  * What it costs: a row of about 100 bytes for each holder, and a commit for its first request after a pause. After that,
  * most requests are decided in memory: a process leases permits in advance, about a hundredth of those that are free,
@@ -40,8 +40,15 @@
  *
  * @module
  */
-export { type Allowance, type Asking, MAX_LEASE_AGE, PATIENCE, type Permit, UNAWARE } from "./allowance.ts";
-export { AnonymousLimiter, LIMIT, READS } from "./anonymous.ts";
+export {
+  type Allowance,
+  MAX_LEASE_AGE,
+  type Permit,
+  type PermitRequest,
+  RETURN_TIME,
+  UNAWARE,
+} from "./allowance.ts";
+export { ANONYMOUS_LIMIT, AnonymousLimiter, SPENT_READS } from "./anonymous.ts";
 export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";
 export {
   decisiveWindow,

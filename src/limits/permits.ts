@@ -15,14 +15,14 @@ export interface PermitsOptions<Of extends Holder> {
   readonly holders: Holders<Of>;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Counts bans; by default metrics that nobody reads. */
+  /** Counts bans. */
   readonly metrics?: Metrics;
 }
 
 /** The allowances of a process: one for each holder that it knows. */
 export class Permits<Of extends Holder> {
   readonly #shared: Shared<Of> & { isSettling: boolean };
-  /** The latest, by holder ID. */
+  /** The most recently used, by holder ID. */
   readonly #known: BoundedMap<string, Allowance<Of>> = new BoundedMap(MAX_KNOWN);
   /** Those with something to write or to wait for, by holder ID. */
   readonly #active: Map<string, Allowance<Of>> = new Map();
@@ -62,20 +62,20 @@ export class Permits<Of extends Holder> {
   }
 
   /**
-   * Decides on a request that arrives now. Reads the holder if this process does not know it. Notices a change of its row
-   * with the next transaction, or by `learn()`. Undefined if there is no such holder, or if the credential does not open
-   * it.
+   * Decides on a request that arrives now; undefined if there is no such holder, or if the credential does not open it.
+   * Reads the holder if this process does not know it. A later change of its row is noticed by the next transaction, or
+   * with `learn()`.
    *
    * @throws {StoreUnavailable}
    */
   admit(id: string, credential: string = ""): Promise<Decision | undefined> {
     const { clock, holders } = this.#shared;
-    const asking = { credential, now: clock(), arrived: performance.now() };
+    const request = { credential, now: clock(), arrived: performance.now() };
     return retried(async () => {
       const known = this.of(id);
       const allowance = known?.isKnown ? known : await this.#load(id);
-      if (!allowance || !holders.isOpenedBy(allowance.holder, credential, asking.now)) return undefined;
-      const decision = allowance.decide(asking.arrived) ?? await allowance.request(asking);
+      if (!allowance || !holders.isOpenedBy(allowance.holder, credential, request.now)) return undefined;
+      const decision = allowance.decide(request.arrived) ?? await allowance.request(request);
       if (decision !== AGAIN && decision.refusal) allowance.tell(decision);
       return decision;
     });

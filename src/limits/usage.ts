@@ -18,7 +18,7 @@ const AHEAD = 5 * MINUTE;
 export interface Usage {
   /** Increased by a reset, or when windows move back. Leases from an earlier epoch are void. */
   readonly epoch: number;
-  /** Start of the current minute. The current day is the one that this minute is in. */
+  /** Start of the current minute, which also determines the current day. */
   readonly minute: number;
   /** Permits taken in the minute, used or not. */
   readonly used: number;
@@ -180,8 +180,8 @@ export function refuse(usage: Usage, limits: Limits, { count, strikes: added }: 
 
 /**
  * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back and keep
- * their counts, and any ban that clock started is lifted. When time reaches that minute or day again, its counts
- * continue, and its leased permits stay used.
+ * their counts, and a ban that this clock started ends. When time reaches that minute or day again, its counts continue,
+ * and its leased permits stay used.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;

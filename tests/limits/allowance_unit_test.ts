@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { type Allowance, PATIENCE, type Permit } from "../../src/limits/allowance.ts";
+import { type Allowance, type Permit, RETURN_TIME } from "../../src/limits/allowance.ts";
 import {
   decodeState,
   type Holder,
@@ -124,8 +124,8 @@ class Tenancy implements Disposable {
 
   /** Sends requests that wait for a run. */
   ask(count: number, credential = "key"): Promise<(Decision | typeof AGAIN)[]> {
-    const asking = { credential, now: this.now, arrived: performance.now() };
-    return Promise.all(Array.from({ length: count }, () => this.allowance.request(asking)));
+    const request = { credential, now: this.now, arrived: performance.now() };
+    return Promise.all(Array.from({ length: count }, () => this.allowance.request(request)));
   }
 
   /** The outcomes of requests that wait for a run: `ok`, a refusal, or `again`. */
@@ -456,7 +456,7 @@ for (
     assertEquals(tenancy.decide(), undefined);
     const before = tenancy.time.now;
     assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["minute", "minute"]);
-    assertEquals(tenancy.time.now - before, PATIENCE);
+    assertEquals(tenancy.time.now - before, RETURN_TIME);
 
     if ("credential" in tenant) await tenancy.change(tenant);
     else await tenancy.changeUsage(usage);
@@ -469,7 +469,7 @@ for (
 Deno.test("Allowance.decide() refuses nobody on rows read before other processes had to give permits back", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
-  await tenancy.time.advance(2 * PATIENCE);
+  await tenancy.time.advance(2 * RETURN_TIME);
 
   assertEquals(tenancy.decide(), undefined);
   assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["ok", "minute"]);

@@ -6,7 +6,7 @@ import { isCalm, mark, part, say, write } from "./document.js";
 import { duration } from "./text.js";
 
 /** A button says what it does if there is no answer after this time, in ms. */
-const PATIENCE = 300;
+const BUSY_AFTER = 300;
 
 /** How long each payer has to wait. */
 export class Waits {
@@ -68,7 +68,7 @@ export async function whileBusy(button, doing, act) {
   const label = button.textContent;
   // Keeps its width, whatever it says.
   button.style.width = `${button.getBoundingClientRect().width}px`;
-  const timer = setTimeout(() => write(button, doing), PATIENCE);
+  const timer = setTimeout(() => write(button, doing), BUSY_AFTER);
   part("console").ariaBusy = "true";
   say("Sending");
   try {
