@@ -12,7 +12,7 @@ import {
   type ServerHandler,
   type ServerOptions,
 } from "./src/web/mod.ts";
-import { beginCollections, ResourceError } from "./src/resource/mod.ts";
+import { openCollections, ResourceError } from "./src/resource/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
 import { createService } from "./src/app/service.ts";
 import { Sweeper } from "./src/app/sweeper.ts";
@@ -75,7 +75,7 @@ async function serve(): Promise<number> {
   const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
-  await beginCollections(store, CATALOGUE.resources, { create: true });
+  await openCollections(store, CATALOGUE.resources, { create: true });
   if (!onDeploy) await revokeFileAccess();
 
   const inFlight = new InFlight();

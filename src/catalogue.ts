@@ -1,7 +1,7 @@
 import type { Catalogue } from "./resource/mod.ts";
 import { PETS } from "./pets/pets.ts";
 
-/** What this service is called, and which collections it has. To make it your own, begin here. */
+/** The name of this service, and its collections. To make the service your own, begin here. */
 export const CATALOGUE: Catalogue = {
   title: "Animal Store",
   resources: [PETS],

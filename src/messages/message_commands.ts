@@ -36,7 +36,7 @@ export const MESSAGE_COMMANDS: CommandGroup<Client> = {
   },
 };
 
-/** Prints messages, some at a time, and has them removed once they are printed. */
+/** Prints messages, some at a time, and removes them once they are printed. */
 async function take(count: number, client: Client, { out, err }: CommandIo): Promise<void> {
   let taken = 0;
   for (let more = true; more && taken < count;) {
@@ -57,7 +57,7 @@ async function take(count: number, client: Client, { out, err }: CommandIo): Pro
   err(`Took ${messagesIn(taken)}.`);
 }
 
-/** Removes messages that were printed. If that fails, says what follows from it. */
+/** Removes messages that were printed. If that fails, says that they will be printed again. */
 async function removePrinted(ids: readonly string[], client: Client, err: CommandIo["err"]): Promise<void> {
   try {
     await remove(ids, client);

@@ -29,7 +29,7 @@ export const MAX_WAITING = 1_000;
 /** The Retry-After of a full queue, in seconds. */
 const RETRY_AFTER = 60;
 const MESSAGES = "messages";
-/** Numbers of queued messages, by account. An account without any may have no row. */
+/** Counts of queued messages by account. An account without messages may have no row. */
 const WAITING = "messages_waiting";
 /** Maximum number of accounts whose messages are counted. */
 export const MAX_COUNTED = 10_000;

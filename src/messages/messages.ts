@@ -7,7 +7,7 @@ import { messageOperations } from "./message_operations.ts";
 import { forgetting, MessageStore } from "./message_store.ts";
 import { operatorMessageOperations } from "./operator_operations.ts";
 
-/** The queue of messages. */
+/** The message queue. */
 export const MESSAGES: Part = {
   operations: ({ store }) => messageOperations(new MessageStore(store)),
   operatorOperations: (store) => operatorMessageOperations(new MessageStore(store)),

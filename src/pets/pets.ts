@@ -30,7 +30,7 @@ export const PETS: Resource<Pet> = resource({
   fields: FIELDS,
   filters: ["status"],
   examples: { item: { name: "Rex", categoryId: 1 }, change: { status: "sold" } },
-  // As interface 1.0.0 has them.
+  // These follow interface 1.0.0.
   isLenient: true,
   get: {
     deprecated: {
@@ -39,10 +39,10 @@ export const PETS: Resource<Pet> = resource({
       advice: "Use `GET /v1/pets` with the `status` filter",
     },
   },
-  // Beyond interface 1.0.0.
+  // These are not part of it.
   update: { isExtension: true },
   delete: { isExtension: true },
-  // As version 1.0.0 named them.
+  // The keys that version 1.0.0 chose.
   rows: {
     items: ["pets"],
     index: (filters) => [`pets_by_${filters.join("_")}`],

@@ -1,5 +1,5 @@
 import { isUrl, MEMORY, OpenError, openStore, Transactions, Versions } from "../engine/mod.ts";
-import { beginCollections, type Catalogue, Items, ResourceError } from "../resource/mod.ts";
+import { type Catalogue, Items, openCollections, ResourceError } from "../resource/mod.ts";
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
 import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
@@ -101,7 +101,7 @@ async function runLocally(
   requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
-    await beginCollections(store, resources, { create: false });
+    await openCollections(store, resources, { create: false });
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
     const operations = operatorOperations({

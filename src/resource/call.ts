@@ -1,11 +1,11 @@
 import type { Transaction } from "../engine/mod.ts";
 import type { Call as WebCall, Operation as WebOperation } from "../web/mod.ts";
 
-/** The context of a request, with what its handler writes with. */
+/** The context of a request, for its handler. */
 export interface Call extends WebCall {
   /**
-   * Runs a transaction. This is a handler's only way to write, except that it can draw ids. `mayBegin`, if given,
-   * throws if no step is allowed to begin any more.
+   * Runs a transaction. This is a handler's only way to write, except that it can draw ids. `mayBegin` throws if no
+   * further step is allowed to begin.
    *
    * @throws the error that the transaction throws.
    * @throws {OutOfTime} if the request has timed out.

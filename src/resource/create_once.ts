@@ -32,7 +32,7 @@ export type ReplyName = readonly [accountId: string, operation: string, key: str
 
 const REPLIES = "idempotency";
 const EXPIRIES = "idempotency_by_expiry";
-/** Numbers of replies per UTC day and account, which 1.0.0 keeps. */
+/** Counts of replies by UTC day and account. Only 1.0.0 writes them. */
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
 /** Number of parallel commits to a remote KV. On a local KV they would delay requests. */

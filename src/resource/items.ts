@@ -15,7 +15,7 @@ import {
 import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/mod.ts";
 import { type Item, type Resource, withDefaults } from "./resource.ts";
 
-/** Which items to list: those with all of these values of filters. */
+/** Which items to list: those that have all these values. */
 export type ItemQuery = JsonObject & {
   /** Maximum number of items. */
   readonly limit: number;
@@ -50,7 +50,7 @@ export interface ItemsOptions {
   readonly versions: Versions;
 }
 
-/** The rows of items by the values of some filters. */
+/** An index: rows of items by the values of some filters. */
 interface Index {
   readonly filters: readonly string[];
   readonly start: Deno.KvKey;
@@ -139,7 +139,7 @@ export class Items<Value extends Item = Item> {
     return entries.map((entry) => this.#ownedIn(entry));
   }
 
-  /** Returns a page of the collection: `earlier`, which answered the same query, if its rows have not changed. */
+  /** Reads a page. Returns `earlier`, a page for the same query, if its rows have not changed. */
   async list(query: ItemQuery, earlier?: ItemPage): Promise<ItemPage> {
     const { limit, cursor = 0 } = query;
     const prefix = this.#prefixFor(query);
@@ -224,7 +224,7 @@ export class Items<Value extends Item = Item> {
   }
 }
 
-/** Every combination of these, but none of them. */
+/** Every non-empty combination of these names. */
 function combinationsOf(names: readonly string[]): readonly (readonly string[])[] {
   return names.reduce<string[][]>(
     (some, name) => [...some, [name], ...some.map((other) => [...other, name])],

@@ -4,7 +4,7 @@
  * `resource()` declares fields, filters and texts. From it follow the operations (list with pages, ETags and filters;
  * create with an Idempotency-Key; get; update and delete by the owner, with preconditions), their rows, and what
  * documents say. `createOnce()` makes any other creation safe to repeat. What it promises: a page is always full and
- * current; an id is never reused; a change that someone has not seen is not overwritten if they send If-Match.
+ * current; an id is never reused; a client that sends If-Match does not overwrite a change that it has not seen.
  *
  * What it costs: a row for each item, and one for each combination of its filters, each with the whole item. A write
  * changes the collection's version row, so pages in memory are read again after it.
@@ -38,7 +38,7 @@
  * @module
  */
 export type { Call, Operation } from "./call.ts";
-export { beginCollections, ResourceError } from "./begin.ts";
+export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
 export { type ItemPage, type ItemQuery, Items, type ItemsOptions, type Owned } from "./items.ts";
 export { itemOperations, type ItemOperationsOptions } from "./operations.ts";

@@ -27,7 +27,7 @@ import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";
 import type { Items, Owned } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
-import { type Item, MAX_LIMIT, type Resource } from "./resource.ts";
+import { type Item, MAX_PAGE, type Resource } from "./resource.ts";
 
 /** Options of {@linkcode itemOperations}. */
 export interface ItemOperationsOptions {
@@ -70,7 +70,7 @@ export function itemOperations(
       description:
         `Returns ${many} in ascending order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
       query: {
-        limit: optional(integer(1, MAX_LIMIT, { description: `Maximum number of ${many} returned` }), 20),
+        limit: optional(integer(1, MAX_PAGE, { description: `Maximum number of ${many} returned` }), 20),
         ...filtersOf(resource),
         cursor: optional(CURSOR),
       },
@@ -217,7 +217,7 @@ function filtersOf({ filters, fields }: Resource): Readonly<Record<string, Optio
   }));
 }
 
-/** The id in a path, at most 2^53 - 1. No item can have an invalid id, so it gets 404. */
+/** The id in a path, at most 2^53 - 1. An invalid one gets 404, because no item can have it. */
 function idOf(resource: Resource): Schema<number> {
   return {
     ...integer(1, Number.MAX_SAFE_INTEGER),

@@ -2,7 +2,7 @@ import { VersionedCache } from "../engine/mod.ts";
 import { etagOf, EXTENSION, Invalid, quickEtagOf, Representation, type Schema, text } from "../web/mod.ts";
 import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
-/** How many bases a page has responses for, because clients can make up any number of hosts. */
+/** Maximum number of URL prefixes that a page keeps responses for. Clients can send any Host. */
 const MAX_BASES = 4;
 /** Memory of a kept response without its text, in bytes. A string has up to two bytes for each character, a body three. */
 const OVERHEAD = 2_000;
@@ -33,7 +33,7 @@ export interface PagesOptions {
   readonly itemHeaders: Readonly<Record<string, string>>;
 }
 
-/** The responses of a collection to reads, each kept until an item changes. Call them after a check of the versions. */
+/** A collection's responses to reads, each kept until an item changes. Call the methods after a version check. */
 export class Pages {
   readonly #items: Items;
   readonly #itemHeaders: Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ export class Pages {
   readonly #first: VersionedCache<string, Page>;
   readonly #others: VersionedCache<string, Page>;
   readonly #single: VersionedCache<number, Representation | null>;
-  /** Query strings of queries, because the same parsed query arrives again and again. */
+  /** Query strings by parsed query, because parsed queries are cached and arrive again and again. */
   readonly #strings: WeakMap<ItemQuery, string> = new WeakMap();
 
   constructor(items: Items, { maxBytes, itemHeaders }: PagesOptions) {
@@ -72,7 +72,7 @@ export class Pages {
     });
   }
 
-  /** Most changes leave most pages as they were, so `earlier`, with its responses, is returned if it is current. */
+  /** Returns `earlier`, with its responses, if it is still current: most changes leave most pages as they were. */
   async #render(query: ItemQuery, name: string, earlier: Page | undefined): Promise<Page> {
     const read = await this.#items.list(query, earlier?.read);
     if (read === earlier?.read) return earlier;

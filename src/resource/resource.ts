@@ -44,7 +44,7 @@ export interface RowKeys {
   readonly ids: Deno.KvKey;
   /** The row whose version changes when an item does. */
   readonly version: Deno.KvKey;
-  /** Filters of a collection that was begun before releases wrote them down. */
+  /** Filters of a collection that was created before releases stored them. */
   readonly filtersBefore?: readonly string[];
 }
 
@@ -60,11 +60,11 @@ export interface Declaration<Fields extends Members = Members> {
   /** The name of an item's schema, such as `Toy`. Other names follow from it, such as `createToy` and `toyId`. */
   readonly item: string;
   readonly tag: Tag;
-  /** What texts call an item, with its article, and several. */
+  /** The nouns in texts: one item with its article, and several. */
   readonly noun: readonly [one: `${"a" | "an"} ${string}`, many: string];
   /** The fields that clients set, in the order in which items have them. */
   readonly fields: Fields;
-  /** The fields that lists can be filtered by, at most three. A collection keeps the filters it was begun with. */
+  /** The fields that lists can be filtered by, at most three. A collection keeps the filters it was created with. */
   readonly filters:
     | readonly []
     | readonly [Filterable<Fields>]
@@ -80,18 +80,18 @@ export interface Declaration<Fields extends Members = Members> {
   readonly get?: { readonly deprecated?: Pick<Deprecation, "since" | "sunset" | "advice"> };
   readonly update?: Extension;
   readonly delete?: Extension;
-  /** The keys of its rows, if an earlier release named them otherwise. */
+  /** The keys of its rows, if an earlier release chose others. */
   readonly rows?: RowKeys;
 }
 
-/** A collection: its declaration, and all that follows from it. */
+/** A collection: its declaration, and what is derived from it. */
 export interface Resource<out Value extends Item = Item> extends
   Pick<
     Declaration,
     "name" | "item" | "tag" | "fields" | "filters" | "examples" | "isLenient" | "get" | "update" | "delete"
   > {
   readonly path: string;
-  /** What texts call an item, with its article and without, and several. */
+  /** The nouns in texts: one item with its article and without, and several. */
   readonly nouns: { readonly an: string; readonly one: string; readonly many: string };
   /** The plural of the item's name, such as `Toys`. */
   readonly items: string;
@@ -113,15 +113,15 @@ export interface Resource<out Value extends Item = Item> extends
   readonly changed: (item: Item, patch: JsonObject) => Item;
 }
 
-/** What a service is called, and which collections it has, in the order of its documents. */
+/** The name of a service, and its collections, in the order of its documents. */
 export interface Catalogue {
-  /** In texts. The names of metrics and the realm of credentials follow from it. */
+  /** The name in texts. The names of metrics and the realm of credentials are derived from it. */
   readonly title: string;
   readonly resources: readonly [Resource, ...Resource[]];
 }
 
 /** Maximum number of items in a page. */
-export const MAX_LIMIT = 100;
+export const MAX_PAGE = 100;
 
 const ID = integer(1, Number.MAX_SAFE_INTEGER, {
   format: "int64",
@@ -176,7 +176,7 @@ export function resource(declaration: Declaration): Resource {
     schemas: {
       members,
       item: itemSchema,
-      list: named(items, list(itemSchema, MAX_LIMIT, { examples: [[added]] })),
+      list: named(items, list(itemSchema, MAX_PAGE, { examples: [[added]] })),
       creation: named(`New${item}`, object(fields, { examples: [examples.item] })),
       patch: named(
         `${item}Patch`,
@@ -212,7 +212,7 @@ export function resource(declaration: Declaration): Resource {
   };
 }
 
-/** The values of fields in their order, and the defaults of those that have no value. */
+/** The values of fields in declared order. A field without a value gets its default. */
 export function withDefaults(
   fields: Members,
   values: JsonObject,

@@ -3,7 +3,7 @@ import { CATALOGUE } from "../../src/catalogue.ts";
 import { encodeJson, openStore } from "../../src/engine/mod.ts";
 import { MessageStore } from "../../src/messages/message_store.ts";
 import { PETS } from "../../src/pets/pets.ts";
-import { beginCollections, ResourceError } from "../../src/resource/mod.ts";
+import { openCollections, ResourceError } from "../../src/resource/mod.ts";
 import { Harness } from "../support/harness.ts";
 import { OF_PETS, REX } from "../pets/shop.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
@@ -26,11 +26,11 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
   const store = await openStore(path, { clock: () => written.now, create: false });
   const others = [{ ...PETS, filters: [] }] as const;
   await assertRejects(
-    () => beginCollections(store, others, { create: true }),
+    () => openCollections(store, others, { create: true }),
     ResourceError,
     "filtered by status",
   );
-  await beginCollections(store, CATALOGUE.resources, { create: true });
+  await openCollections(store, CATALOGUE.resources, { create: true });
   assertEquals((await kv.get(["resources", "pets"])).value, encodeJson({ filters: ["status"] }));
   {
     await using service = new Harness(kv, { store, catalogue: OF_PETS });

@@ -66,7 +66,7 @@ function faultsOfItem(
   ];
 }
 
-/** Every combination of these names, but none of them. */
+/** Every non-empty combination of these names. */
 function combinationsOf(names: readonly string[]): string[][] {
   return names.reduce<string[][]>(
     (some, name) => [...some, [name], ...some.map((other) => [...other, name])],

@@ -14,55 +14,55 @@ const MAX_BYTES = 32 * 1024;
 const NAME = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
 const ITEM_NAME = /^[A-Z][A-Za-z0-9]*$/;
 const FIELD_NAME = /^[a-z][A-Za-z0-9]*$/;
-/** Names that items, lists and operators' operations have for something else. */
+/** Names that already mean something else in items, lists and operators' operations. */
 const TAKEN = ["id", "limit", "cursor", "accountId", ...Object.getOwnPropertyNames(Object.prototype)];
 const AND = new Intl.ListFormat("en-GB");
 
-/** Options of {@linkcode beginCollections}. */
-export interface BeginOptions {
-  /** Whether to begin collections that the store does not have yet. */
+/** Options of {@linkcode openCollections}. */
+export interface OpenCollectionsOptions {
+  /** Whether to create collections that the store does not have yet. */
   readonly create: boolean;
 }
 
 /**
- * Checks the declarations of all collections, also against the store: a row says which filters a collection was begun
- * with, so its indexes are complete from the first item on.
+ * Checks the declarations of all collections, and their filters against the store. A row has the filters that a
+ * collection was created with, so its indexes are complete from the first item on.
  *
  * @throws {ResourceError}
  * @throws {StoreUnavailable}
  */
-export async function beginCollections(
+export async function openCollections(
   store: Store,
   resources: readonly Resource[],
-  { create }: BeginOptions,
+  { create }: OpenCollectionsOptions,
 ): Promise<void> {
   requireValid(resources);
   await Promise.all(resources.map(async (resource) => {
-    const isBegun = await hasFilters(store, resource);
-    // The commit is refused if another process has begun the collection in the meantime.
-    if (!isBegun && create && !await begin(store, resource)) await hasFilters(store, resource);
+    const isStored = await hasFilters(store, resource);
+    // The commit is refused if another process has created the collection in the meantime.
+    if (!isStored && create && !await storeFilters(store, resource)) await hasFilters(store, resource);
   }));
 }
 
-/** Whether the store says which filters the collection has. @throws {ResourceError} if those are not the declared ones. */
+/** Whether the store has the collection's filters. @throws {ResourceError} if they are not the declared ones. */
 async function hasFilters(store: Store, { name, filters, rows }: Resource): Promise<boolean> {
   const row = await store.get(keyOf(name));
   const isOlder = row === null && rows.filtersBefore !== undefined &&
     (await store.list({ prefix: rows.items }, 1)).length > 0;
-  const begun = row ? decodeJson<{ readonly filters: readonly string[] }>(row).filters : rows.filtersBefore;
-  if (begun && (row || isOlder) && begun.toSorted().join() !== filters.toSorted().join()) {
+  const stored = row ? decodeJson<{ readonly filters: readonly string[] }>(row).filters : rows.filtersBefore;
+  if (stored && (row || isOlder) && stored.toSorted().join() !== filters.toSorted().join()) {
     throw new ResourceError(
-      `The store has ${name} ${filteredBy(begun)}, but this release declares them ${
+      `The store has ${name} ${filteredBy(stored)}, but this release declares them ${
         filteredBy(filters)
       }. A collection ` +
-        "keeps the filters it was begun with: declare those, or give the collection another name.",
+        "keeps the filters it was created with: declare those, or give the collection another name.",
     );
   }
   return row !== null;
 }
 
-/** Writes down the filters of a collection. Resolves to false if another process has done so. */
-async function begin(store: Store, { name, filters }: Resource): Promise<boolean> {
+/** Stores the filters of a new collection. Resolves to false if another process has done so. */
+async function storeFilters(store: Store, { name, filters }: Resource): Promise<boolean> {
   const row = encodeJson({ filters: filters.toSorted() });
   const { ok } = await store.commit((operation) => {
     operation.check({ key: keyOf(name), versionstamp: null }).set(keyOf(name), row);

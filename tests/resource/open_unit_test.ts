@@ -1,8 +1,8 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { encodeText, openStore, type Store } from "../../src/engine/mod.ts";
 import {
-  beginCollections,
   type Declaration,
+  openCollections,
   type Resource,
   resource,
   ResourceError,
@@ -28,7 +28,7 @@ function openMemory(): Promise<Store> {
 /** Why these resources are refused; empty if they are not. */
 async function refusalOf(store: Store, resources: readonly Resource[], create = true): Promise<string> {
   try {
-    await beginCollections(store, resources, { create });
+    await openCollections(store, resources, { create });
     return "";
   } catch (error) {
     if (!(error instanceof ResourceError)) throw error;
@@ -85,7 +85,7 @@ Deno.test.each<[string, readonly Resource[]]>([
       (_, index) => resource({ ...DECLARATION, name: `cups${index}`, item: `Cup${index}` }),
     ),
   ],
-])("beginCollections() refuses a declaration: %s", async (message, resources) => {
+])("openCollections() refuses a declaration: %s", async (message, resources) => {
   const store = await openMemory();
 
   assertEquals(await refusalOf(store, resources), message);
@@ -94,7 +94,7 @@ Deno.test.each<[string, readonly Resource[]]>([
   await store.close();
 });
 
-Deno.test("beginCollections() accepts nine resources, and items of exactly 32 KiB", async () => {
+Deno.test("openCollections() accepts nine resources, and items of exactly 32 KiB", async () => {
   const store = await openMemory();
   const nine = Array.from(
     { length: 9 },
@@ -111,7 +111,7 @@ Deno.test("beginCollections() accepts nine resources, and items of exactly 32 Ki
   await store.close();
 });
 
-Deno.test("beginCollections() writes down the filters of a collection, and refuses others from then on", async () => {
+Deno.test("openCollections() stores the filters of a collection, and refuses others from then on", async () => {
   const store = await openMemory();
   const filtered = (...filters: ("isNew" | "colour")[]) => {
     const [first, second] = filters;
@@ -125,14 +125,14 @@ Deno.test("beginCollections() writes down the filters of a collection, and refus
   assertEquals(
     await of("colour"),
     "The store has cups filtered by colour and isNew, but this release declares them filtered by colour. A collection " +
-      "keeps the filters it was begun with: declare those, or give the collection another name.",
+      "keeps the filters it was created with: declare those, or give the collection another name.",
   );
   assertStringIncludes(await of(), "declares them without filters");
   assertStringIncludes(await refusalOf(store, [filtered("isNew")], false), "filtered by isNew");
   await store.close();
 });
 
-Deno.test("beginCollections() knows the filters of a collection that has items but no row with its filters", async () => {
+Deno.test("openCollections() knows the filters of a collection that has items but no row with its filters", async () => {
   const rows = { ...resource(DECLARATION).rows, filtersBefore: ["isNew"] };
   const older = (filters: Declaration<typeof FIELDS>["filters"]) =>
     resource({ ...DECLARATION, filters, rows });
@@ -148,19 +148,19 @@ Deno.test("beginCollections() knows the filters of a collection that has items b
   await empty.close();
 });
 
-Deno.test("beginCollections() refuses filters that another process declares at the same time", async () => {
+Deno.test("openCollections() refuses filters that another process declares at the same time", async () => {
   const store = await openMemory();
   const one = resource({ ...DECLARATION, filters: ["isNew"] });
   const other = resource({ ...DECLARATION, filters: ["colour"] });
 
   const [first, second] = await Promise.allSettled(
-    [one, other].map((cups) => beginCollections(store, [cups], { create: true })),
+    [one, other].map((cups) => openCollections(store, [cups], { create: true })),
   );
 
   const outcomes = [first?.status, second?.status].sort();
   assertEquals(outcomes, ["fulfilled", "rejected"]);
   await assertRejects(async () => {
-    await Promise.all([one, other].map((cups) => beginCollections(store, [cups], { create: true })));
+    await Promise.all([one, other].map((cups) => openCollections(store, [cups], { create: true })));
   }, ResourceError);
   await store.close();
 });
