@@ -72,7 +72,7 @@ export interface Issued {
   readonly apiKey: string;
 }
 
-/** The row whose version changes when an account is changed or removed, but not when it sends requests. */
+/** The row whose version changes when an account is changed or removed. Requests do not change it. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
 /** Whether the key with this hash is valid for the account at `now`, suspended or not. */

@@ -29,7 +29,7 @@ import {
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 
-/** An account and its usage, with the row of the latter. */
+/** An account and its usage, with the usage row. */
 export interface AccountState {
   readonly account: Account;
   readonly usage: Usage;
@@ -68,7 +68,7 @@ export async function environmentsIn(store: Store): Promise<ReadonlySet<Environm
   return new Set(accounts.map((entry) => decodeAccount(entry).environment));
 }
 
-/** The warning that accounts of these environments are all of the other one; undefined if they are not. */
+/** The warning that there are accounts, but none of this environment; undefined otherwise. */
 export function foreignWarning(
   environments: ReadonlySet<Environment>,
   environment: Environment,
@@ -144,7 +144,7 @@ export class AccountStore {
 
   /**
    * Gives an open account a new key. The key with the hash `replaced`, by default the latest, stays valid for `grace`
-   * ms. Every other key stops working. A client that never received its new key can ask again, and keep using the key
+   * ms. Every other key stops working. A client that never received its new key can ask again and keep using the key
    * it has. The result is null if no open account has this ID, or if the replaced key is not valid at `now`. Only
    * clients' rotations pass `replaced`. With it, the transaction can throw the ApiError `rotation_limit`.
    */

@@ -21,26 +21,26 @@ export interface ApiKeysOptions {
   readonly permits: Permits<Account>;
 }
 
-/** Which account a key belongs to. This never changes. */
-interface Claim {
+/** The account that a key belongs to. This never changes. */
+interface KeyOwner {
   readonly accountId: string;
   readonly hash: string;
 }
 
 const PREFIX_LENGTH = "Bearer ".length;
-const MAX_CLAIMS = 10_000;
+const MAX_KEYS = 10_000;
 const MAX_ACCOUNTS = 10_000;
-/** Accounts per snapshot of at most ten rows: two rows each, and the version row. */
+/** Accounts in one snapshot, which has at most ten rows: two for each account, and the version row. */
 const ACCOUNTS_READ = 4;
 
-/** Who is asking: finds the account of a request's API key, in memory if no account has changed. */
+/** Finds the account of a request's API key, in memory if no account has changed. */
 export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
   readonly #permits: Permits<Account>;
   /** By Authorization header. */
-  readonly #claims: BoundedMap<string, Claim> = new BoundedMap(MAX_CLAIMS);
+  readonly #owners: BoundedMap<string, KeyOwner> = new BoundedMap(MAX_KEYS);
   /** The accounts' version when an account was last read, by account ID. */
   readonly #readAt: BoundedMap<string, string> = new BoundedMap(MAX_ACCOUNTS);
   readonly #findAccountId: (hash: string) => Promise<string | null>;
@@ -65,13 +65,13 @@ export class ApiKeys {
 
   /** Whether the key's account ID is in memory. */
   knows(authorization: string): boolean {
-    return this.#claims.get(authorization) !== undefined;
+    return this.#owners.get(authorization) !== undefined;
   }
 
   /** The allowance of the key's account; undefined if it is not in memory, or an account has changed since it was read. */
   recall(authorization: string): Allowance<Account> | undefined {
-    const claim = this.#claims.get(authorization);
-    const allowance = claim && this.#permits.of(claim.accountId);
+    const owner = this.#owners.get(authorization);
+    const allowance = owner && this.#permits.of(owner.accountId);
     return allowance && this.#isCurrent(allowance) ? allowance : undefined;
   }
 
@@ -95,13 +95,13 @@ export class ApiKeys {
 
   /** Makes sure that the next use of a key reads its account again. */
   expire(authorization: string): void {
-    const claim = this.#claims.get(authorization);
-    if (claim) this.#readAt.delete(claim.accountId);
+    const owner = this.#owners.get(authorization);
+    if (owner) this.#readAt.delete(owner.accountId);
   }
 
   /** The hash of the key in an Authorization header. */
   hashOf(authorization: string): string {
-    return this.#claims.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");
+    return this.#owners.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");
   }
 
   #isCurrent({ holder, isKnown }: Allowance<Account>): boolean {
@@ -114,19 +114,19 @@ export class ApiKeys {
   }
 
   async #lookUp(authorization: string, now: number): Promise<Allowance<Account> | null> {
-    const claim = this.#claims.get(authorization) ?? await this.#identify(authorization);
-    const allowance = claim && await this.#load(claim.accountId);
+    const owner = this.#owners.get(authorization) ?? await this.#identify(authorization);
+    const allowance = owner && await this.#load(owner.accountId);
     if (!allowance) {
-      this.#claims.delete(authorization);
+      this.#owners.delete(authorization);
       return null;
     }
     // Cached only after the account was read, because a known account might be older than the key. Headers with extra
     // spaces are not cached, because otherwise one key could fill the cache.
-    if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#claims.set(authorization, claim);
-    return isOpenedBy(allowance.holder, claim.hash, now) ? allowance : null;
+    if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#owners.set(authorization, owner);
+    return isOpenedBy(allowance.holder, owner.hash, now) ? allowance : null;
   }
 
-  async #identify(authorization: string): Promise<Claim | null> {
+  async #identify(authorization: string): Promise<KeyOwner | null> {
     const key = this.#keyIn(authorization);
     if (key === undefined) return null;
     const hash = hashApiKey(key);

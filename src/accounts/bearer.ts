@@ -19,7 +19,7 @@ export const SUSPENDED: Response = shared(errorResponse(
   ),
 ));
 
-/** What a 401 depends on. */
+/** Properties of a service that its 401 responses depend on. */
 export interface Realm {
   /** The name of the service in challenges (RFC 9110 section 11.5). */
   readonly realm: string;
@@ -29,8 +29,8 @@ export interface Realm {
 
 /**
  * Returns a function that selects the 401 for an Authorization header: a shared response with a challenge (RFC 6750
- * section 3). The response depends only on what the key itself shows. Unknown and replaced keys, and closed accounts'
- * keys, all get the same response.
+ * section 3). It depends only on what the key itself shows: unknown keys, replaced keys and keys of closed accounts all
+ * get the same response.
  */
 export function unauthorizedIn({ realm, environment }: Realm): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";

@@ -45,7 +45,7 @@ interface Lent extends Admission {
   readonly permit?: Permit;
 }
 
-/** How an attempt to charge a request has ended. AGAIN if it must be admitted again. */
+/** The result of an attempt to charge a request. AGAIN means that nothing was charged, and another attempt is needed. */
 type Charged = Lent | typeof AGAIN;
 
 /** An admission that is under way. */
@@ -61,11 +61,11 @@ export interface AdmissionsOptions extends ApiKeysOptions {
  * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
  * the client address is charged.
  *
- * An admission is certain if the account was in the state that decided on it at some time since the request arrived: its
- * rows were read or checked by a commit since then, or memory was and a version check has shown that no account has
- * changed. Only a write with a lent permit is admitted before that is certain. Its first commit checks the accounts'
- * version. If it commits nothing, the version is checked before the response is sent. A lent permit ends with its
- * request: it is used, or it is free again if nothing was written.
+ * An admission is certain if the account had the state that decided on it at some time after the request arrived. Each
+ * of these shows that: the account's rows have been read since then; a commit has checked them; a version check has shown
+ * that no account has changed. Only a write with a lent permit is admitted before that. Its first commit checks the
+ * accounts' version. If it commits nothing, the version is checked before the response is sent. A lent permit ends with
+ * its request: it is used, or it is free again if nothing was written.
  */
 export class Admissions {
   readonly #keys: ApiKeys;
@@ -90,7 +90,7 @@ export class Admissions {
 
   /**
    * Begins to admit a request and, if necessary, to check the versions. When `ready` has resolved, `work` serves the
-   * request. All that can happen to a request is listed here, in the order in which it is tried.
+   * request. The cases are in the order in which they are tried.
    *
    * @throws {StoreUnavailable}
    */
@@ -100,7 +100,7 @@ export class Admissions {
     // No key: the address is charged.
     if (authorization === null) return this.#begun(this.#chargeAddress(caller), caller, serve);
 
-    // A key that is not in memory, or an account that has changed: they are read. What is read now is certain.
+    // The key is not in memory, or an account has changed: they are read. What is read now is certain.
     const allowance = this.#keys.recall(authorization);
     if (allowance === undefined) {
       const charged = this.#keys.knows(authorization)
@@ -147,10 +147,10 @@ export class Admissions {
     return this.#permits.of(account.id)?.usageWithoutLease(usage, usageRow) ?? usage;
   }
 
-  /** The rest of an admission that is under way. A read also shows content from memory, which must be current. */
+  /** The rest of an admission that is under way. The response to a read has content from memory, which must be current. */
   #begun(charged: Charged | Promise<Charged>, caller: Caller, serve: Serve): Begun {
     const isUnderWay = charged instanceof Promise;
-    if (isUnderWay) charged.catch(() => {}); // Not awaited if the check fails.
+    if (isUnderWay) charged.catch(() => {}); // If the check fails, this is not awaited.
     return {
       ready: isUnderWay && caller.isRead ? this.#versions.check() : undefined,
       work: (budget) => whenReady(charged, (done) => this.#answer(done, caller, budget, serve)),
@@ -181,7 +181,7 @@ export class Admissions {
         if (caller.authorization !== null) this.#keys.expire(caller.authorization);
         return await this.#admitAgain(caller, budget, serve);
       }
-      // Otherwise it stays charged, because it may have written something.
+      // Any other failure stays charged, because the handler may have written something.
       const isUsed = !isOverloaded(error);
       if (isUsed) this.#count(admission);
       if (permit) permit.end(isUsed);
@@ -193,7 +193,7 @@ export class Admissions {
   /** Admits a request again, because an account has changed, or because there are permits for it now. */
   async #admitAgain(caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
     budget.check();
-    // Since a read arrived, the versions have been checked.
+    // The versions have been checked since the read arrived.
     if (caller.isRead) return await this.#answer(await this.#charge(caller), caller, budget, serve);
     const { ready, work } = this.admit(caller, serve);
     await ready;

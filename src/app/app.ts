@@ -54,11 +54,11 @@ export interface AppOptions extends ArrivalsOptions, Realm {
 /** Responds to a request. Never throws or rejects. */
 export type App = (request: Request, info: ConnectionInfo) => Response | Promise<Response>;
 
-/** The end of a document's path. The beginning is that of the operations which it describes. */
+/** The end of a document's path. The beginning is that of the operations in the document. */
 const DOCUMENT = "/openapi.json";
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
-/** Methods that metrics and the access log name. Others are `other`, because a client can send any text. */
+/** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /**
@@ -174,7 +174,7 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  /** Whose share of the places for bodies a request uses. Operators, who are not charged, have a share like an account. */
+  /** The sender that a request's body counts for. Operators, who are not charged, count like an account. */
   function senderOf({ admission }: Arrival): string {
     return admission ? admission.account?.id ?? "" : "operator";
   }
@@ -194,7 +194,7 @@ export function createApp(options: AppOptions): App {
             mayBegin?.();
           },
         });
-        // If a later check failed, the handler would run again and repeat this commit.
+        // Later commits do not check it: if that failed, the handler would run again and repeat this commit.
         if (done.committed) assumes = undefined;
         return done.result;
       },
@@ -228,7 +228,7 @@ export function createApp(options: AppOptions): App {
     return response;
   }
 
-  /** The document that describes the operations below a path: that of clients or, if it is theirs, of operators. */
+  /** The path of the document with the operations below a path: the document for clients, or that for operators. */
   function documentOf(path: string): string {
     return documents.find((document) => path.startsWith(document.slice(0, -DOCUMENT.length))) ??
       BASE_PATH + DOCUMENT;

@@ -30,11 +30,11 @@ export interface Arrival {
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
-  /** ID of the operators' operation that it has a valid token for. */
+  /** ID of the operators' operation, if the request has a valid token for it. */
   operation: string | undefined;
   /** IDs for the log line of an operator's request, if there are any. */
   ids: Set<string> | undefined;
-  /** The handler's response for the case that the request times out. */
+  /** Returns the handler's response if the request times out. */
   ifLate: (() => Response | undefined) | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;

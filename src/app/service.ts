@@ -37,7 +37,7 @@ export interface ServiceOptions
   readonly signUpIsOpen: boolean;
   /** URI of the security contact; undefined if there is none. */
   readonly securityContact: string | undefined;
-  /** Bearer tokens for commands and metrics. Without one, there are no commands over HTTP. */
+  /** Bearer tokens for operators' operations and metrics. Without one, the service has no operators' operations. */
   readonly operatorTokens: readonly string[];
   /** Bearer tokens for metrics only. */
   readonly metricsTokens: readonly string[];
@@ -53,10 +53,10 @@ export interface Service {
   readonly sweeps: readonly Sweep[];
 }
 
-/** The parts that the service works without. To leave one out, remove its import, its name here, and its folder. */
+/** Optional parts of the service. To leave one out, remove its import, its name here, and its folder. */
 export const PARTS: readonly Part[] = [MESSAGES, PAGE];
 
-/** Maximum memory of the responses that all collections keep, in bytes. */
+/** Maximum memory of the responses that all collections cache, in bytes. */
 const PAGE_BYTES = 32 * 1024 * 1024;
 
 /**

@@ -5,7 +5,7 @@ import { errorRecord, type Log } from "../web/mod.ts";
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;
-/** Interval of the timer. It is slightly longer than INTERVAL, so that the clock agrees that one has passed. */
+/** Period of the timer, slightly longer than INTERVAL: the clock may run slower than the timer. */
 const TICK = INTERVAL + 1_000;
 const MAX_STEPS = 1_000;
 /** Pause after a step, so that requests can use KV: a multiple of the step's duration, and its maximum in ms. */

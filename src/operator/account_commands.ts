@@ -165,7 +165,7 @@ function ofAccount<Answer>({ answer, request, print, ...rest }: AccountCommand<A
   };
 }
 
-/** A command that changes an account, and prints `what` was done with it. */
+/** A command that changes an account, and prints `what` was done, such as `Resumed`. */
 function change(what: string, help: string, request: (args: Arguments) => AccountRequest): Command<Client> {
   const print = (account: Account, { err }: CommandIo) => err(`${what}: ${describe(account)}`);
   return ofAccount({ help, answer: ACCOUNT, request, print });

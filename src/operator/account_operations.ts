@@ -51,10 +51,10 @@ import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
 import type { Part } from "./part.ts";
 
-/** What operators' operations on accounts work on. */
+/** The stores that operators' operations on accounts use. */
 export interface AccountStores {
   readonly accounts: AccountStore;
-  /** The parts of the service, whose rows of an account are removed with it. */
+  /** The optional parts of the service. Their rows of an account are removed with it. */
   readonly parts: readonly Part[];
   /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
@@ -68,7 +68,7 @@ export const ACCOUNTS_PATH = "/operator/v1/accounts";
 export const MAX_PAGE = 500;
 /** Maximum number of accounts created by one request. */
 export const MAX_BATCH = 50;
-/** No commit of a new key begins later than this after the request, in ms. It may take 16 s. */
+/** For this long after the request, in ms, a commit of a new key may begin. The commit may take 16 s. */
 const ISSUE_TIMEOUT = 10_000;
 /** Maximum of a limit. */
 export const MAX_LIMIT = 1e12;
@@ -143,7 +143,7 @@ const IN_DOUBT = {
   apiKey: optional(text({ description: "With `key_in_doubt`: an API key that may not be valid" })),
 };
 
-/** The result of a batch: what became of each name, in order. */
+/** The result of a batch: the outcome for each name, in order. */
 export const CREATIONS = named(
   "Creations",
   list(
@@ -193,7 +193,7 @@ const ROTATION = named(
     ),
   }, { examples: [{ graceSeconds: 86_400 }] }),
 );
-/** The id in a path. No account has another form of id, so it gets 404. */
+/** The id in a path. An id of any other form gets 404, because no account can have it. */
 const ACCOUNT_ID: Schema<string> = {
   ...text({ description: "The account's id", examples: [EXAMPLES.account.id] }),
   fromStrings([id = ""]) {
@@ -276,12 +276,12 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     path: `${ACCOUNTS_PATH}/batch`,
     summary: "Create accounts",
     description:
-      "Creates an account for each name. The answer says for each whether it was created, with its API " +
+      "Creates an account for each name. The answer has the outcome for each, and the new account's API " +
       "key. If the connection breaks, some accounts may exist whose keys were lost: see `GET /accounts`.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: NEW_ACCOUNTS,
     answers: {
-      200: { description: "What became of each name", body: CREATIONS, headers: ["Cache-Control"] },
+      200: { description: "The outcome for each name", body: CREATIONS, headers: ["Cache-Control"] },
     },
   }, async ({ body: { names, ...rest } }, call: Call) => {
     const plan = { ...planOf(rest), signedUp: false };
@@ -299,7 +299,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     call.ifLate(answer);
     const results = await Promise.allSettled(creations.map((creation) => creation.run(call, mayBegin)));
     const failure = results.find((result) => result.status === "rejected" && isBug(result.reason));
-    // With another account's key to show, a failure must wait.
+    // If another account's key must be shown, the response is not the failure.
     if (failure?.status === "rejected" && creations.every(({ pending }) => !pending)) throw failure.reason;
     return answer();
   });
@@ -405,7 +405,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     return createResponse(null, { status: 204 });
   });
 
-  /** Returns a function that throws OutOfTime if a key must no longer be issued: a client might not get it in time. */
+  /** Returns a function that throws OutOfTime if no key may be issued any more, because the client might not get it. */
   function soon(): () => void {
     const begun = performance.now();
     return () => {
@@ -473,7 +473,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
   ];
 }
 
-/** A transaction that issues a key, and what is known of the key. */
+/** A transaction that issues a key, and what is known about the key. */
 class Issue<Result extends Issued | null> {
   /** The key that may be stored; undefined if none is. */
   pending: Issued | undefined;

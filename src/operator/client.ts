@@ -1,7 +1,7 @@
 import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/mod.ts";
 import { CommandError, KeyInDoubt } from "./command_line.ts";
 
-/** Sends a request of an operator, to a service or to operations in this process. `target` is a path with its query. */
+/** Sends an operator's request to a service, or to operations in this process. `target` is a path with its query. */
 export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
 
 /**
@@ -31,7 +31,7 @@ export class Client {
     return await contentOf(await this.#request(method, target, body), answer);
   }
 
-  /** Requests a page. Resolves to its items and those of all pages after it, which are requested when they are due. */
+  /** Requests a page. Resolves to its items and those of all later pages, which are requested one after the other. */
   async list<Item>(target: string, page: Schema<readonly Item[]>): Promise<AsyncGenerator<Item>> {
     return this.#itemsFrom(await this.#request("GET", target), target, page);
   }
@@ -44,7 +44,7 @@ export class Client {
     let asked = target;
     for (let response = first;;) {
       yield* await contentOf(response, page);
-      // Only the query, because the service may be known by another name here.
+      // Only the query is used, because the link may have another host than `target`.
       const [, query] = /^<[^>?]*(\?[^>]*)>; rel="next"$/.exec(response.headers.get("link") ?? "") ?? [];
       if (query === undefined) return;
       const next = target.replace(/\?.*$/, query);

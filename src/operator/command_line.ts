@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { CorruptRow, StoreUnavailable } from "../engine/mod.ts";
 
-/** An operator's task in deno.json: a command, or a group from which the next word selects one. */
+/** A task in deno.json for operators: one command, or a group from which the next word selects one. */
 export type Task<Base> =
   | { readonly name: string; readonly command: Command<Base> }
   | CommandGroup<Base>;

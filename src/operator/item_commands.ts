@@ -90,7 +90,7 @@ function parsePatch({ fields, schemas }: Resource, options: Arguments["options"]
   }
 }
 
-/** The value of a field in an option. Only commands call true and false `yes` and `no`. */
+/** The value of a field in an option. Commands write true and false as `yes` and `no`. */
 function valueIn(texts: readonly string[], name: string, schema: Schema): unknown {
   if (typeOf(schema) !== "boolean") return schema.fromStrings(texts, name);
   const [text, ...more] = texts;

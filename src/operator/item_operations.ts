@@ -29,7 +29,7 @@ export function ownedItemOf({ item, schemas }: Resource): Schema<OwnedItem> {
   return named(`Owned${item}`, answer({ ...schemas.members, accountId: text() }));
 }
 
-/** The schema of a page of such items. */
+/** The schema of a page of items with their accounts. */
 export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
   return named(`Owned${resource.items}`, list(ownedItemOf(resource), MAX_ITEMS));
 }

@@ -22,7 +22,7 @@ const BASE = "http://localhost";
 
 /**
  * Returns a function that sends requests to operations in this process. They need no token, because nobody else can
- * call them. It throws errors other than ApiErrors, such as StoreUnavailable with the KV's own message.
+ * call them. The function throws errors other than ApiErrors, such as StoreUnavailable with the KV's own message.
  */
 export function localFetch(operations: readonly Operation[], { transactions, clock }: LocalOptions): Fetch {
   const match = createMatcher(operations);

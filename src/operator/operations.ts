@@ -12,14 +12,14 @@ import type { Items, Operation } from "../resource/mod.ts";
 import { accountOperations, type AccountStores } from "./account_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
 
-/** What operators' operations work on. */
+/** The stores that operators' operations use. */
 export interface OperatorStores extends AccountStores {
   readonly store: Store;
   /** All collections. */
   readonly items: readonly Items[];
 }
 
-/** What the document for operators of a service with this title describes. */
+/** Describes the document for operators of a service with this title. */
 export function interfaceForOperators(title: string): Interface {
   return {
     path: "/operator/v1",
@@ -40,7 +40,7 @@ const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024 };
 /** Maximum number of requests at a time. */
 const REQUESTS_AT_ONCE = 8;
 
-/** Operators' operations. They need only the stores, so that a command can also carry them out in its own process. */
+/** Operators' operations. They need only the stores, so a command can also run them in its own process. */
 export function operatorOperations(stores: OperatorStores): Operation[] {
   return [
     ...accountOperations(stores),
@@ -51,13 +51,13 @@ export function operatorOperations(stores: OperatorStores): Operation[] {
 
 /** Options of {@linkcode servedOperations}. */
 export interface ServedOptions {
-  /** What the service is called. */
+  /** The name of the service. */
   readonly title: string;
   /** Prefix of the service's URLs; undefined for relative ones. */
   readonly publicUrl: string | undefined;
 }
 
-/** Operators' operations as the service offers them: with bounds, and described by a document. */
+/** Operators' operations as the service offers them: with bounds, and with a document. */
 export function servedOperations(
   stores: OperatorStores,
   { title, publicUrl = "" }: ServedOptions,

@@ -5,7 +5,7 @@ import type { Environment } from "../accounts/api_key.ts";
 import type { Client } from "./client.ts";
 import type { CommandGroup } from "./command_line.ts";
 
-/** What a part of the service is made for. */
+/** What an optional part needs to know about the service. */
 export interface PartOptions {
   readonly store: Store;
   readonly catalogue: Catalogue;
@@ -22,20 +22,20 @@ export interface PartOptions {
   readonly operations: () => readonly Operation[];
 }
 
-/** A part that the service works without. Everything about it is in one folder. */
+/** An optional part of the service. Everything about it is in one folder. */
 export interface Part {
   /** Operations for clients. */
   readonly operations: (options: PartOptions) => Operation[];
   /** Operations for operators. */
   readonly operatorOperations?: (store: Store) => Operation[];
-  /** Commands, which are clients of these operations. */
+  /** Commands, which call the operations for operators. */
   readonly commands?: CommandGroup<Client>;
   /** Metrics at `now` (ms since the epoch), in the Prometheus text format. Their names begin with `prefix`. */
   readonly gauges?: (store: Store, prefix: string, now: number) => Promise<string[]>;
   readonly removal?: Removal;
 }
 
-/** What a part does when an account is removed. */
+/** What a part adds to the removal of an account. */
 export interface Removal {
   /** Errors of `extend`. */
   readonly errors: readonly ErrorKind[];

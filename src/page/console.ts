@@ -5,7 +5,7 @@ import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { type Html, html } from "./html.ts";
 import { PRINT } from "./identity.ts";
 
-/** What the visitor is asked before an operation is sent. */
+/** Questions to the visitor before an operation is sent. */
 const QUESTIONS: Readonly<Record<string, string>> = {
   closeAccount: "This closes your account permanently. Continue?",
   rotateKey: "This makes a new key, and your key stops working soon. Continue?",
@@ -18,7 +18,7 @@ export interface ConsoleOptions {
   readonly signUpIsOpen: boolean;
 }
 
-/** The console for these operations. The first one has to be a list: it is the first call, and it is raced. */
+/** The console for these operations. The first one must be a list: it is the first call, and the race repeats it. */
 export function consoleSection(
   operations: readonly DeclaredOperation[],
   { publicUrl, environment, signUpIsOpen }: ConsoleOptions,

@@ -1,4 +1,4 @@
-// The words of the page: what a client needs to know beside the operations.
+// The guide for clients: what they need to know beside the operations.
 import { type ErrorKind, FIX, resolved } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "../resource/mod.ts";
@@ -18,10 +18,10 @@ const RETRY = `async function send(url, init) {
   }
 }`;
 
-/** What the page calls the items of all collections. */
+/** Nouns for the items of all collections. */
 type Nouns = Resource["nouns"];
 
-/** What the page calls the items of these collections. */
+/** Nouns for the items of these collections. */
 export function nounsOf(resources: readonly Resource[]): Nouns {
   const [first, ...others] = resources;
   return first && others.length === 0 ? first.nouns : { an: "an item", one: "item", many: "items" };
@@ -48,7 +48,7 @@ export function copyable(id: string, name: string, text: Content): Html {
   `;
 }
 
-/** Everything about limits, plan by plan. */
+/** Limits and bans, plan by plan. */
 export function limitsSection({ many }: Nouns): Html {
   return section("limits", "Limits", [
     html`
@@ -69,13 +69,13 @@ export function limitsSection({ many }: Nouns): Html {
         </tbody>
       </table>
       <p>
-        Minutes and days follow the UTC clock. Every request counts toward both, even if it fails, unless it
-        is refused by a limit or a ban. For a higher plan, ask the operator of the service.
+        Minutes and days follow the UTC clock. Every request counts toward both, even if it fails, unless a
+        limit or a ban refuses it. For a higher plan, ask the operator of the service.
       </p>
       <p>
-        Requests that arrive more than a second after the first 429 of a minute count toward a ban. An account
-        that sends more of them within a minute than its limit per minute is banned: for 5 minutes, then for
-        twice as long with each further ban within a day, up to 24 hours. Requests during a ban do not extend
+        Requests that arrive more than a second after the first 429 of a minute count toward a ban. If there
+        are more of them in a minute than the limit per minute allows, the account is banned for 5 minutes.
+        Each further ban within a day is twice as long, up to 24 hours. Requests during a ban do not extend
         it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never banned.
       </p>
       <p>
@@ -133,7 +133,7 @@ export function errorsSection(kinds: readonly ErrorKind[]): Html {
       </p>
       <p>
         Unknown fields and parameters are refused. Operations that accept <code>Prefer</code> ignore them,
-        unless the request has <code>Prefer: handling=strict</code>, as those of the page's console have.
+        unless the request has <code>Prefer: handling=strict</code>. The page's console sends that header.
       </p>
       <dl class="rows errors">${kinds.map(errorRow)}</dl>
     `,
@@ -155,15 +155,16 @@ export function retriesSection({ an, one }: Nouns): Html {
     html`
       <p>
         After 429 or 503, wait <code>Retry-After</code> seconds, then send the request again. After 429 the
-        value is exact; it can be hours if the daily limit is used up. Wait longer after each refusal, and add
-        some jitter so that clients do not all retry at once. Any other 4xx recurs until you fix the request.
+        value is exact; if the daily limit is used up, it can be hours. Wait longer after each refusal, and
+        add some jitter, so that clients do not all retry at once. Any other 4xx recurs until you fix the
+        request.
       </p>
     `,
     copyable("retry-code", "the retry function", RETRY),
     html`
       <p>
         If a response is lost, you cannot know whether the ${one} was added. So send an
-        <code>Idempotency-Key</code> with each <code>POST</code> of ${an} or a message: a new one, such
+        <code>Idempotency-Key</code> with each <code>POST</code> of ${an} or a message: a new key, such
         as a UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
         response again, with <code>Idempotency-Replayed: true</code>, and nothing is created twice. The same
         key with a different body gets 422. <code>GET</code> is always safe to repeat.

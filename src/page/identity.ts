@@ -1,12 +1,12 @@
-// What the page says of itself, its prints and its colours. To make the page your own, change this file: titles and nouns
-// come from the catalogue.
+// The page's tagline, its prints and its colours. To make the page your own, change this file: titles and nouns come from
+// the catalogue.
 
 /** Follows the name of the service in the title of the page. */
-export const CLAIM = "an API whose limits are exact";
+export const TAGLINE = "an API whose limits are exact";
 /** Description for search engines. */
 export const SUMMARY =
   "A small API with API keys and exact rate limits. Try it in one click, or make it your own.";
-/** What it is, and why one would care. */
+/** What the service is, and why a visitor would care. */
 export const LEAD: readonly string[] = [
   "A small API to try in one click, or to make your own.",
   "Request 61 of a minute is refused, every time.",

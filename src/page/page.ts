@@ -14,13 +14,13 @@ import {
 } from "./guide.ts";
 import { Html, html } from "./html.ts";
 import {
-  CLAIM,
   ICON_COLOURS,
   LEAD,
   PALETTE,
   PRINT_SHAPES,
   SOURCE,
   SUMMARY,
+  TAGLINE,
   THEME_COLOURS,
 } from "./identity.ts";
 import { referenceSection } from "./reference.ts";
@@ -72,7 +72,7 @@ export const ICON: string = String(
   `,
 );
 
-/** What to do without the script, which replaces the placeholder. */
+/** Advice for visitors without the script, which otherwise replaces the placeholder. */
 const REPLACE_HOST = "In the commands, replace THIS_HOST with the host of this page.";
 /** Sections that the table of contents links to. */
 const CONTENTS = [["operations", "Operations"], ["limits", "Limits"], ["errors", "Errors"], [
@@ -88,7 +88,7 @@ function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** A module as a part of one script: without imports and exports, because all parts share one scope. */
+/** A module without imports and exports, for one script in which all modules share a scope. */
 function unbound(module: string): string {
   return withoutComments(module).replaceAll(/^import [^;]+;\n/gm, "").replaceAll(/^export /gm, "");
 }
@@ -118,7 +118,7 @@ export function renderPage(options: PageOptions): string {
         <meta name="theme-color" media="(prefers-color-scheme: light)" content="${THEME_COLOURS.light}">
         <meta name="theme-color" media="(prefers-color-scheme: dark)" content="${THEME_COLOURS.dark}">
         <meta name="description" content="${SUMMARY}">
-        <title>${title}: ${CLAIM}</title>
+        <title>${title}: ${TAGLINE}</title>
         <link rel="icon" href="data:image/svg+xml,${encodeURIComponent(ICON)}">
         <style>${new Html(STYLE)}</style>
       </head>

@@ -1,4 +1,4 @@
-// The reference: each operation as a line that opens.
+// The reference: each operation as a line that a click opens.
 import { type DeclaredOperation, type ErrorKind, errorsOf, type InputMember, inputsOf } from "../web/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
@@ -25,7 +25,7 @@ export function referenceSection(operations: readonly DeclaredOperation[], base:
   ]);
 }
 
-/** The errors that all of the operations have in common. */
+/** The errors that all these operations have in common. */
 function commonErrors(operations: readonly DeclaredOperation[]): ReadonlySet<ErrorKind> {
   const [first = new Set<ErrorKind>(), ...others] = operations.map((operation) =>
     new Set(errorsOf(operation))
@@ -41,7 +41,10 @@ function links(kinds: ReadonlySet<ErrorKind>): Content {
   ]);
 }
 
-/** An operation: its line; its inputs but Prefer, which the page explains once; its responses, and the errors that are not common to all operations. */
+/**
+ * An operation: its line; its inputs, except Prefer, which the page explains once; its responses; and the errors that are
+ * not common to all operations.
+ */
 function article(operation: DeclaredOperation, errors: ReadonlySet<ErrorKind>): Html {
   const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
   return html`

@@ -1,6 +1,6 @@
 // @ts-check
 /// <reference lib="dom" />
-// The composer: the form for a request, which is also its text.
+// The composer: the form for a request, which reads like the request itself.
 
 import { all, byId, mark, part, startCopy, write } from "./document.js";
 import { buildRequest, KEY_PLACEHOLDER, sample } from "./request.js";
@@ -48,7 +48,7 @@ export class Composer {
     return this.#select.value;
   }
 
-  /** Who is charged for the request: a key, the `address`, or nobody if it is `public`. */
+  /** What the request is charged to: a key, the `address` or, if it is free, `public`. */
   get payer() {
     const { access = "" } = this.#fieldset.dataset;
     return access === "key" ? this.#key.current || "keyless" : access;
@@ -81,7 +81,7 @@ export class Composer {
     return buildRequest(target, fields, body.trim() === "" ? "" : body);
   }
 
-  /** A short request whose answer is of no interest: the first page of the first operation's list. */
+  /** A request that counts, with a short response: one item of the first operation's list. */
   composeShort() {
     const { path = "" } = byId("requests", HTMLElement).querySelector("fieldset")?.dataset ?? {};
     const target = { base: this.base, method: "GET", path, bodyType: "", key: this.#key.current };

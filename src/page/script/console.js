@@ -16,7 +16,7 @@ import { Waits, whileBusy } from "./waits.js";
  * @typedef {import("./request.js").Call} Call
  */
 
-/** Who is charged for a sign-up. */
+/** The payer of a sign-up. */
 const SIGN_UP = "address";
 
 /** The console. */

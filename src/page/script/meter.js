@@ -118,7 +118,7 @@ export class Meter {
     this.draw();
   }
 
-  /** Returns to the state before the first call, because the plan of another key is not known yet. */
+  /** Returns to the state before the first call. For another key, because its plan is not known yet. */
   forget() {
     this.#minute = undefined;
     this.#limits = [];

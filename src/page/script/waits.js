@@ -1,11 +1,11 @@
 // @ts-check
 /// <reference lib="dom" />
-// Buttons that wait: for an answer, or for as long as Retry-After says.
+// Buttons that wait for an answer, or for as long as Retry-After says.
 
 import { isCalm, mark, part, say, write } from "./document.js";
 import { duration } from "./text.js";
 
-/** A button says what it does if there is no answer after this time, in ms. */
+/** If there is no answer after this time, in ms, a button says what it does. */
 const BUSY_AFTER = 300;
 
 /** How long each payer has to wait. */
