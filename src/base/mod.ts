@@ -1,5 +1,5 @@
 /**
- * What the libraries need and no platform has: metrics, bounded maps, durations, values that may be promises.
+ * Tools of the libraries that Deno does not have: metrics, bounded maps, durations, values that may be promises.
  *
  * @module
  */

@@ -43,7 +43,7 @@ export async function withDeadline<T>(promise: Promise<T>, ms: number): Promise<
   }
 }
 
-/** Returned by an attempt that had no effect and should be repeated. */
+/** The result of an attempt that had no effect and must be repeated. */
 export const AGAIN: unique symbol = Symbol("again");
 
 const MAX_PAUSE = 20;

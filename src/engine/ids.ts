@@ -9,8 +9,8 @@ const LARGEST = 1_000;
 const BUSY = 5_000;
 
 /**
- * Ascending ids from 1, which several processes draw from one row. A process takes a range of ids at a time, and the
- * next range in the background when half of the current one is left. When it stops, it gives the rest back, unless
+ * Ascending ids from 1, which several processes draw from one row. A process takes a range of ids at a time. When half of
+ * the range is left, it takes the next one in the background. When the process stops, it gives the rest back, unless
  * another process has taken a range since then. If it is killed, the rest is lost. An id that was drawn is never drawn
  * again, whether it was used or not.
  */

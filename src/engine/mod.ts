@@ -5,13 +5,13 @@
  * 64 writers of one row commit hundreds of times as often as with one commit each. What it promises:
  *
  * - A transaction is carried out once or not at all, even if KV repeats a commit, applies it late, or loses the
- *   response. `Unresolved` says that it is not known which.
+ *   response. `Unresolved` means that it is not known which.
  * - Its result is what it decided on the rows that its commit checked.
  * - Every operation has a deadline: five seconds, then `StoreUnavailable`.
  * - No transaction waits forever because others write the same rows.
  *
- * What it costs: a row with a marker for each lane, and one more check in each commit. A transaction that reads needs two
- * round trips, one whose rows are passed in needs one. Values derived from rows are cached until a version row changes,
+ * What it costs: a row with a marker for each lane, and one more check in each commit. A transaction that reads rows needs
+ * two round trips; if its rows are passed in, it needs one. Values derived from rows are cached until a version row changes,
  * and one read of version rows tells all waiting requests that they are current.
  *
  * @example

@@ -101,7 +101,7 @@ function reason(error: unknown): string {
   return (error instanceof StoreUnavailable ? error.logReason : error.message).replace(/\.$/, "");
 }
 
-/** How long to wait for a server, in ms. `onWait` is called if the wait takes more than a second. */
+/** How long to wait for a server, in ms. `onWait` is called once the wait takes more than a second. */
 export interface Patience {
   readonly ms: number;
   readonly onWait: (host: string) => void;

@@ -35,9 +35,9 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * How the commit can end:
  *
  *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows have changed. The jobs decide on these rows, immediately: those that lost a
- *               race share a commit only with jobs on their rows, all others share one. If KV is distant, the rows of
- *               leases are read while they are committed, so that losing a race costs one round trip and not two.
+ *     refused   A read shows which rows have changed. The jobs decide on these rows immediately. Those that lost a race
+ *               share a commit only with jobs on their rows; all others share one. If KV is distant, the rows of leases
+ *               are read while they are committed, so that losing a race costs one round trip and not two.
  *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
  *               (`commit.ts`). If they cannot be read while a caller waits, callers get `Unresolved`.
  *
@@ -127,7 +127,7 @@ const BOUNDS: Readonly<Record<LineName, { readonly near: Bounds; readonly far: B
   blind: { near: NEAR, far: NEAR },
 };
 const MAX_READS = 8;
-/** A job that has been refused this often shares commits only with jobs on its rows. */
+/** A job with this many refusals shares commits only with jobs on its rows. */
 const APART = 2;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
