@@ -75,12 +75,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Numbers of bodies that are awaited at a time. */
+/** Maximum numbers of bodies that are awaited at a time. */
 export const PLACES = {
   all: 1_000,
-  /** Maximum of all clients without an account together. */
+  /** For all clients without an account together. */
   anonymous: 500,
-  /** Maximum of one account while fewer than `plenty` places are free. */
+  /** For one account, while fewer than `plenty` places are free. */
   perAccount: 50,
   plenty: 500,
 } as const;
@@ -195,7 +195,7 @@ async function readBytes(
   }
 }
 
-/** When a body must have arrived. It has one timer, which the parts of a chunked body do not restart. */
+/** The time by which a body must arrive. There is one timer, which the parts of a chunked body do not restart. */
 class BodyDeadline {
   readonly #rules: BodyRules;
   readonly #stallMs: number;
@@ -235,7 +235,7 @@ class BodyDeadline {
     const leftOfPause = this.#lastPart + this.#stallMs - now;
     if (left <= 0) return this.#reject(tooLate(this.#rules));
     if (leftOfPause <= 0) return this.#reject(stalled(this.#rules));
-    // If the event loop was busy, this fires late. Parts that have arrived in the meantime are read in one more turn.
+    // If the event loop was busy, the timer fires late. One more turn reads the parts that have arrived in the meantime.
     this.#timer = setTimeout(() => this.afterTurn(() => this.#check()), Math.min(left, leftOfPause));
   }
 

@@ -8,7 +8,7 @@ export const DEPRECATIONS_PATH = "/docs/deprecations";
 export interface Deprecation {
   /** When it was deprecated, in ms since the epoch. */
   readonly since: number;
-  /** From when on it returns 410 `gone`, in ms since the epoch. */
+  /** When it is removed, in ms since the epoch. From then on it returns 410 `gone`. */
   readonly sunset: number;
   /** URL of a text about the deprecation. */
   readonly document: string;

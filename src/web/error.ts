@@ -139,7 +139,7 @@ const KINDS = {
   },
 } as const satisfies Readonly<Record<string, Omit<ErrorKind, "code">>>;
 
-/** The errors that are not about items of one resource only, by code. */
+/** All errors by code, except those of a single resource. */
 export const ERRORS: Readonly<Record<keyof typeof KINDS, ErrorKind>> = withCodes(KINDS);
 
 function withCodes<Code extends string>(

@@ -61,7 +61,8 @@ export interface Preconditions {
 const WEAK_TAG = /(?:^|,)[ \t]*W\//;
 
 /**
- * Requires that If-Match and If-None-Match hold for this entity tag of an item, which messages call `what` (RFC 9110 section 13.2.2).
+ * Requires that If-Match and If-None-Match hold for the entity tag of an item, which messages call `what` (RFC 9110
+ * section 13.2.2).
  *
  * @throws {ApiError} `precondition_failed`. The message names the header, and `ETag` has the entity tag.
  */

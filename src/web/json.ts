@@ -11,7 +11,7 @@ const [OPENING_BRACKET, CLOSING_BRACKET, OPENING_BRACE, CLOSING_BRACE] = [0x5b, 
 
 /**
  * The bound that a JSON text in UTF-8 exceeds; undefined if none. This is much faster than parsing, because it only
- * scans strings and punctuation. If the text is not JSON, the bounds apply to the part before its first error.
+ * scans strings and punctuation. If the text is not JSON, the bounds apply to the part before its first fault.
  *
  * @example
  * ```ts
@@ -140,7 +140,7 @@ export function exactInteger(source: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(source);
 }
 
-/** Where a text that is not JSON has its first fault, without anything of the text itself. */
+/** The place of the first fault in a text that is not JSON. It repeats nothing of the text. */
 function placeOf({ message }: SyntaxError, text: string): string {
   const [, position = positionOfToken(message, text)] = / at position (\d+)[^"]*$/.exec(message) ?? [];
   const lines = text.slice(0, Number(position)).split("\n");

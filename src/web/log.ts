@@ -95,7 +95,7 @@ export function createLog(
   const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
   return {
     error: ({ reason, ...record }) => {
-      // Truncated afterwards, because a truncated secret would not be found.
+      // Truncated last, because a truncated secret would not be found.
       const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
       toErrors.write(line({ ...record, ...shown }));
     },

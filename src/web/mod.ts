@@ -1,16 +1,16 @@
 /**
- * Operations on `Deno.serve`: each is declared once, and is its own route.
+ * Operations on `Deno.serve`: each is declared once, with its route.
  *
  * `operation()` takes method, path, parameters, headers, body, responses and errors, and a handler whose input has the
  * types of its schemas. From the declaration follow the parser, which names every fault of a request at once; the
  * OpenAPI document; and the types. What it promises:
  *
  * - A handler sees only valid input. Integers of 64 bits keep every digit.
- * - A client that sends slowly, too much, or without end holds a bounded share of memory for a bounded time.
- * - Every error has the same body. The error of an exception is a bare 500.
+ * - A client that sends slowly, too much, or without end holds a bounded amount of memory for a bounded time.
+ * - Every error has the same body. An exception becomes a bare 500.
  *
  * What it costs: a few microseconds for each request, most of them for its headers. It knows neither the store nor the
- * service: a handler gets what it works with by extending `Call`.
+ * service, which extends `Call` with what its handlers need.
  *
  * @example
  * ```ts

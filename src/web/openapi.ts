@@ -20,7 +20,7 @@ import {
 /** Prefix of the interface's paths. */
 export const BASE_PATH = "/v1";
 
-/** What a document describes: the operations below a path. */
+/** A description of the operations below a path. */
 export interface Interface {
   readonly path: string;
   readonly title: string;

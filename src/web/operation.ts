@@ -17,7 +17,7 @@ import {
   together,
 } from "./schema.ts";
 
-/** The context of a request, for its handler. A service extends it with what its handlers write with. */
+/** The context of a request, for its handler. A service extends it with what its handlers need. */
 export interface Call {
   readonly request: Request;
   /** Prefix of the service's own URLs, such as `http://localhost:8000`. */
@@ -29,12 +29,13 @@ export interface Call {
   /** Returns the client's address. */
   readonly address: () => string;
   /**
-   * Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the budget.
+   * Reads the body as `readJsonObject` does, for an operation that declares none. The wait does not use up the request's
+   * time.
    */
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
   /** Adds the id of an account, message or item to the log line of an operator's request. */
   readonly note: (id: string) => void;
-  /** Sets what is returned if the request times out from now on; undefined for the usual 503. */
+  /** Sets the response if the request times out from now on. Undefined means the usual 503. */
   readonly ifLate: (respond: () => Response | undefined) => void;
 }
 

@@ -18,7 +18,7 @@ export const PREFER: Optional<string> = optional(
 const TOKEN = String.raw`[!#$%&'*+.^_\`|~\w-]+`;
 const WORD = String.raw`${TOKEN}|"(?:[^"\\]|\\.)*"`;
 const VALUE = String.raw`[ \t]*=[ \t]*`;
-/** A preference with its parameters, after any commas. Of what follows a malformed one, nothing is read. */
+/** A preference with its parameters, after any commas. Nothing after a malformed one is read. */
 const PREFERENCE = new RegExp(
   String
     .raw`[ \t,]*(${TOKEN})(?:${VALUE}(${WORD}))?(?:[ \t]*;(?:[ \t]*${TOKEN}(?:${VALUE}(?:${WORD}))?)?)*[ \t]*(?=,|$)`,

@@ -16,7 +16,7 @@ export interface RepresentationOptions {
 
 /**
  * Text that clients may cache, but must revalidate before each use. Its 200 and 304 responses are created once and
- * shared: clones of a response use the same bytes, which matters if an HTTP/2 client reads none of them.
+ * shared. Clones of a response use the same bytes, so they need little memory if an HTTP/2 client reads none of them.
  */
 export class Representation {
   /** Number of characters. */

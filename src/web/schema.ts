@@ -28,7 +28,7 @@ export interface JsonSchema {
 export interface Schema<out Value = unknown> {
   /** Its description. A named schema has a reference instead. */
   readonly json: JsonSchema;
-  /** Its description in responses, if stored values may break its rules, which have changed. */
+  /** Its description in responses, if its rules have changed and stored values may break them. */
   readonly answerJson?: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
@@ -288,7 +288,7 @@ export function isRemovable(schema: Schema): boolean {
   return "isOptional" in schema;
 }
 
-/** A field that clients read and cannot set. In a request it is ignored, so that they can send back what they read. */
+/** A field that clients cannot set. Requests may have it, because clients send back what they read. It is ignored. */
 export function readOnly(schema: Schema): Optional<never> {
   const json = { ...schema.json, readOnly: true } as const;
   const accepts = (value: unknown): value is never => value === undefined || schema.accepts(value);
