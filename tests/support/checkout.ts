@@ -1,4 +1,4 @@
-// A copy of the service, to change it.
+// A copy of the service, for a test to change.
 const ROOT = `${import.meta.dirname}/../..`;
 
 /** Copies what the service needs to run. Resolves to the folder of the copy. */

@@ -93,7 +93,7 @@ export function callAtOnce(
   );
 }
 
-/** Gets the account of a key banned: uses up the limit, and goes on after it could know. */
+/** Gets the account of a key banned: uses up the limit, and keeps sending requests once they count toward a ban. */
 export async function getBanned(service: Callable, key: string, limit: number = 60): Promise<void> {
   await callAtOnce(limit + 1, [service], key);
   jumpAhead(1_001);

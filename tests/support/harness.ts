@@ -46,7 +46,7 @@ export class Harness implements AsyncDisposable {
   /** Whether errors in the log are expected. Otherwise they fail the test. */
   expectsErrors: boolean = false;
   readonly app: Service;
-  /** Whether it ends with its KV and its time. False for another process beside it. */
+  /** Whether it ends its KV and its time when it stops. False for a process beside another. */
   isFirst: boolean = true;
   readonly #inFlight: InFlight;
   readonly #catalogue: Catalogue;

@@ -20,7 +20,7 @@ interface Good {
   readonly json?: unknown;
   /** Expected status; by default 200. */
   readonly status?: number;
-  /** Tables with rows that it changes, except counts of requests; by default none. */
+  /** Tables that it changes, except counts of requests; by default none. */
   readonly changes?: readonly string[];
 }
 

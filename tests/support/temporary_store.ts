@@ -16,7 +16,7 @@ import {
 import { TcpProxy } from "./tcp_proxy.ts";
 
 /** Limits of an account; high by default. */
-export interface Allowance {
+export interface AccountLimits {
   readonly perMinute?: number;
   readonly perDay?: number;
 }
@@ -67,7 +67,7 @@ export class TemporaryStore implements AsyncDisposable {
   }
 
   /** Creates an account on the KV file. */
-  async createAccount({ perMinute = AMPLE, perDay = AMPLE }: Allowance = {}): Promise<Credential> {
+  async createAccount({ perMinute = AMPLE, perDay = AMPLE }: AccountLimits = {}): Promise<Credential> {
     const account = {
       name: "tests",
       plan: "enterprise",
@@ -111,10 +111,10 @@ export class ServedStore implements AsyncDisposable {
   }
 
   static async start(
-    { variables, ...allowance }: Allowance & { readonly variables?: Variables } = {},
+    { variables, ...limits }: AccountLimits & { readonly variables?: Variables } = {},
   ): Promise<ServedStore> {
     const store = await TemporaryStore.create();
-    const account = await store.createAccount(allowance);
+    const account = await store.createAccount(limits);
     return new ServedStore(store, account, await store.serve(variables));
   }
 

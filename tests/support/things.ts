@@ -3,7 +3,7 @@ import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/
 import { CONTROLS, nameText } from "../../src/web/name.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 
-/** From then on, nobody can get a single thing (ms since the epoch). */
+/** When `GET /v1/things/{thingId}` is removed, in ms since the epoch. */
 export const SUNSET: number = Date.UTC(2029, 11, 31);
 
 /** The fields of a thing. */
@@ -19,8 +19,8 @@ export const THING_FIELDS = {
 export type Thing = ItemOf<typeof THING_FIELDS>;
 
 /**
- * A collection with two filters, a field with a default, and one that can be removed; lenient in the operations that are
- * no extensions, one of which is deprecated.
+ * A collection with two filters, a field with a default, and a field that can be removed. Its list, create and get are
+ * lenient, and get is deprecated.
  */
 export const THINGS: Resource<Thing> = resource({
   name: "things",

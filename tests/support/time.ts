@@ -10,7 +10,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Number of turns of the event loop after which all work that does not wait for a timer is done. */
+/** After this many turns of the event loop, all work that does not wait for a timer is done. */
 const TURNS = 24;
 
 /**
