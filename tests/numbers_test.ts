@@ -46,13 +46,13 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `arrives within ${BODY_RULES.timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${
       BODY_RULES.stallMs / 1_000
     } s`,
-    `${inWords(PLACES.all)} bodies can be read at a time`,
-    `fewer than ${PLACES.plenty} more can be read, one account has at most ${PLACES.perAccount}.`,
+    `At most ${inWords(PLACES.all)} bodies are read at a time`,
+    `more than ${PLACES.all - PLACES.plenty} are, one account has at most ${PLACES.perAccount}.`,
     `without an account have at most ${PLACES.anonymous} together`,
     `more than ${duration(UNAWARE)} after the first 429`,
-    `banned: for ${duration(FIRST_BAN)}, then for twice as long with each further ban within a day, up to ${
+    `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to ${
       duration(LONGEST_BAN)
-    }`,
+    }.`,
     `429 after ${ANONYMOUS_LIMIT} in a minute from one address`,
     `looks up ${SPENT_READS} other keys a second`,
     `Only the ${ANONYMOUS_LIMIT} requests a minute of an address`,
@@ -70,7 +70,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
   ]],
   ["openApiDocument()", DOCUMENT, [
     `banned for ${duration(FIRST_BAN)}`,
-    `with each further ban within a day, up to ${LONGEST_BAN / 3_600_000} hours`,
+    `Each further ban within a day is twice as long, up to ${LONGEST_BAN / 3_600_000} hours`,
     JSON.stringify(`"minute";q=${minute};w=60, "day";q=${day};w=86400`),
   ]],
 ];
