@@ -39,7 +39,7 @@ export class ApiKeys {
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
   readonly #permits: Permits<Account>;
-  /** By Authorization header. */
+  /** Owners of keys, by Authorization header. */
   readonly #owners: BoundedMap<string, KeyOwner> = new BoundedMap(MAX_KEYS);
   /** The accounts' version when an account was last read, by account ID. */
   readonly #readAt: BoundedMap<string, string> = new BoundedMap(MAX_ACCOUNTS);

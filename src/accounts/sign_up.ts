@@ -20,7 +20,7 @@ import type { AccountState, AccountStore } from "./account_store.ts";
 /** Options of {@linkcode signUpOperation}. */
 export interface SignUpOptions {
   readonly accounts: AccountStore;
-  /** Whether clients are allowed to create accounts. */
+  /** Whether clients may create accounts. */
   readonly isOpen: boolean;
 }
 

@@ -45,7 +45,7 @@ interface Lent extends Admission {
   readonly permit?: Permit;
 }
 
-/** The result of an attempt to charge a request. AGAIN means that nothing was charged, and another attempt is needed. */
+/** The result of an attempt to charge a request. AGAIN means that nothing was charged yet. */
 type Charged = Lent | typeof AGAIN;
 
 /** An admission that is under way. */
@@ -190,7 +190,7 @@ export class Admissions {
     }
   }
 
-  /** Admits a request again, because an account has changed, or because there are permits for it now. */
+  /** Admits a request again, because an account has changed, or because the lease has permits now. */
   async #admitAgain(caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
     budget.check();
     // The versions have been checked since the read arrived.

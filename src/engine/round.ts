@@ -34,10 +34,9 @@ interface Outcome {
   resolve(done: Omit<Done<unknown>, "result">): void;
 }
 
-/** The result of offering a job to a commit. If it is `settled`, the job's call has already resolved or rejected. */
+/** Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected. */
 type Verdict = "joined" | "settled" | "left out";
 
-/** A change to one row. */
 interface Change {
   readonly key: Deno.KvKey;
   /** Null to delete the row. */
@@ -259,7 +258,7 @@ export function isBlind({ reads }: Job): boolean {
   return reads.size === 0;
 }
 
-/** The approximate size of a key. */
+/** The approximate size of a key, in bytes. */
 function bytesOf(key: Deno.KvKey): number {
   return key.reduce<number>((sum, part) => sum + (typeof part === "string" ? part.length + 2 : 10), 0);
 }

@@ -81,7 +81,7 @@ export const MAX_LEASE_AGE = 2_000;
 export const RETURN_TIME = MAX_LEASE_AGE + 1_000;
 /** For this long after the first refusal of a minute, in ms, a client might not know about it. */
 export const UNAWARE: number = SECOND;
-/** Requests older than this multiple of a lease's life do not predict how many will follow. */
+/** If the last run is longer ago than this multiple of a lease's life, its requests do not predict the next ones. */
 const RECENT = 1.25;
 /** Pause after a failure before the next run that no request is waiting for, in ms. */
 const PAUSE = 2_000;
@@ -199,7 +199,7 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Resolves to the next run's decision. AGAIN means that there is none: look the holder up, and try again.
+   * Resolves to the next run's decision. AGAIN means that it made none: look the holder up, and ask again.
    *
    * @throws {StoreUnavailable}
    */

@@ -9,7 +9,6 @@ export const SPENT_READS = 5;
 const MAX_AHEAD = 5 * MINUTE;
 const MAX_ADDRESSES = 20_000;
 
-/** An address's count. */
 interface Count {
   /** Start of the minute, in ms since the epoch. */
   readonly minute: number;

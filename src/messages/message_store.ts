@@ -142,7 +142,6 @@ function waitingKey(accountId: string): Deno.KvKey {
   return [WAITING, accountId];
 }
 
-/** Writes an account's number of queued messages. */
 function putCount(key: Deno.KvKey, count: number, write: Write): void {
   if (count > 0) write.set(key, new Deno.KvU64(BigInt(count)));
   else write.delete(key);

@@ -37,7 +37,6 @@ Idempotency-Key: it gets 400.`,
 
 /** Bounds of a body. */
 const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024 };
-/** Maximum number of requests at a time. */
 const REQUESTS_AT_ONCE = 8;
 
 /** Operators' operations. They need only the stores, so a command can also run them in its own process. */

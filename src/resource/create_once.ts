@@ -105,7 +105,6 @@ function replay(reply: StoredReply, fingerprint: string): Reply {
   return { ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } };
 }
 
-/** Key of the reply's row. */
 function replyKey(name: ReplyName): Deno.KvKey {
   return [REPLIES, ...name];
 }
@@ -121,7 +120,6 @@ function encode({ body, ...rest }: StoredReply): Uint8Array<ArrayBuffer> {
   return encodeText(`${JSON.stringify(rest)}\n${body}`);
 }
 
-/** Decodes the reply in a row. */
 function decodeReply(entry: Entry): StoredReply {
   const text = decodeText(entry);
   const end = text.indexOf("\n");

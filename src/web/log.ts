@@ -75,7 +75,6 @@ export interface LogOptions {
   readonly metrics?: Metrics;
 }
 
-/** Maximum length of a reason. */
 const MAX_REASON = 200;
 /** Maximum number of buffered characters. */
 const MAX_WAITING = 1_000_000;

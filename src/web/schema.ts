@@ -448,7 +448,6 @@ function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined
   }
 }
 
-/** Options of {@linkcode scalar}. */
 interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
   /** Follows `must` in the message for a value of the wrong type, such as `be a string`. */
   readonly expected: string;
