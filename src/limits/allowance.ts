@@ -44,7 +44,7 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
 /*
  * An allowance is everything that one process knows about one holder: the rows as last seen (`known.ts`), the permits
  * that it holds and those that it has to give back (`lease.ts`), refusals that it has to write, and waiting requests. The
- * usage row counts a permit before it is used, so no crash lets an account exceed its limit.
+ * usage row counts a permit before it is used, so no crash lets a holder exceed its limits.
  *
  *     decide()    decides on a request from memory: a permit of the lease, or a refusal that is certain
  *     lend()      hands out a permit of the lease. It is lent until `end()`; then it is used, or free again.
