@@ -80,10 +80,16 @@ if (import.meta.main) {
   }
 }
 
-/** A text in which names of the service, such as `animal-store` and `animal_store_`, follow its title. */
+/** A text in which names of the service, such as `animal-store`, `animal_store_` and `AnimalStoreBans`, follow its title. */
 function withName(text: string, before: string, title: string): string {
   return text.replaceAll(before, slugOf(title, "-"))
-    .replaceAll(before.replaceAll("-", "_"), slugOf(title, "_"));
+    .replaceAll(before.replaceAll("-", "_"), slugOf(title, "_"))
+    .replaceAll(inCapitals(before), inCapitals(slugOf(title, "-")));
+}
+
+/** Such as `AnimalStore` for `animal-store`. */
+function inCapitals(slug: string): string {
+  return slug.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {

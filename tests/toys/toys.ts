@@ -1,13 +1,12 @@
 import { type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
-import { CONTROLS, nameText } from "../../src/web/name.ts";
-import { boolean, integer, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
+import { boolean, CONTROLS, integer, list, nameText, oneOf, optional, text } from "../../src/web/mod.ts";
 
 const MATERIALS = ["wood", "metal", "plastic", "plush", "paper"] as const;
 
 const FIELDS = {
   name: nameText(100, [CONTROLS], "The toy's name"),
   priceCents: integer(0, 1_000_000, { description: "Price in cents" }),
-  material: named("Material", oneOf(MATERIALS, { description: "Main material" })),
+  material: oneOf(MATERIALS, { description: "Main material" }),
   inStock: boolean({ description: "Whether it can be sold now" }),
   tags: optional(list(text({ max: 30 }), 10, { description: "Words to find it by" })),
 };
