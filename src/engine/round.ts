@@ -134,6 +134,8 @@ export class Round {
   /** Rows as the contributions leave them, by name. */
   readonly #changed: Map<string, Entry | null> = new Map();
   readonly #bumps: Set<VersionRow> = new Set();
+  /** Whether a job had no room. Younger ones are then left out, too, without deciding. */
+  #isFull = false;
   #mutations = 0;
   #keyBytes = 0;
   #valueBytes = 0;
@@ -145,6 +147,7 @@ export class Round {
 
   /** Lets a job decide, and adds its contribution if there is room. */
   take(job: Job): Verdict {
+    if (this.#isFull) return leaveOut(job);
     const assumes = job.options.assumes;
     if (assumes && !assumes.holds) {
       job.reject(new Outdated());
@@ -156,7 +159,7 @@ export class Round {
       // A commit can check only one version of a row.
       if (check && check.versionstamp !== versionstamp) return leaveUnread(job);
     }
-    if (assumes && this.#bumps.has(assumes.row)) return isBlind(job) ? "left out" : leaveUnread(job);
+    if (assumes && this.#bumps.has(assumes.row)) return leaveOut(job);
     const contribution = new Contribution(job, this.#changed, this.#now);
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
@@ -165,7 +168,10 @@ export class Round {
       return "settled";
     }
     if (!this.#hasRoomFor(contribution)) {
-      if (this.contributions.length > 0) return isBlind(job) ? "left out" : leaveUnread(job);
+      if (this.contributions.length > 0) {
+        this.#isFull = true;
+        return leaveOut(job);
+      }
       job.reject(new RangeError("The transaction is too large for one commit"));
       return "settled";
     }
@@ -235,7 +241,12 @@ export class Round {
   }
 }
 
-/** Leaves a job out of a commit. Its rows are read before it decides again. */
+/** Leaves a job out of a commit, which might change its rows. If it has any, they are read before it decides. */
+function leaveOut(job: Job): Verdict {
+  return isBlind(job) ? "left out" : leaveUnread(job);
+}
+
+/** Leaves a job out of a commit. Its rows and its assumption are read before it decides again. */
 function leaveUnread(job: Job): Verdict {
   job.snapshot = undefined;
   return "left out";

@@ -244,12 +244,14 @@ class Line {
     const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
     await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
     const round = new Round(this.#clock());
+    const leftOut: Job[] = [];
     for (const job of jobs) {
       if (job.snapshot === undefined) continue; // Its read has failed.
       const verdict = round.take(job);
       if (verdict === "settled") this.#held.delete(job);
-      else if (verdict === "left out") this.#requeue([job]);
+      else if (verdict === "left out") leftOut.push(job);
     }
+    this.#requeue(leftOut);
     if (round.contributions.length > 0) await this.#commit(round);
   }
 
@@ -296,15 +298,17 @@ class Line {
     else {
       const found = await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined);
       if (found?.ok) return found;
+      const again: Job[] = [];
       for (const { job, outcome } of contributions) {
         if (found === undefined) this.#fail([job], new Unresolved(outcome.result, error));
         else if (job.hasFailed) {
           this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
         } else {
           job.hasFailed = true; // Another job's write might be the reason, so this one is tried once more, alone.
-          this.#requeue([job]);
+          again.push(job);
         }
       }
+      this.#requeue(again);
     }
     return undefined;
   }
@@ -330,15 +334,17 @@ class Line {
     this.#requeue(now);
     if (again.length === 0) return;
     await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
-    for (const job of again.filter((job) => this.#mayBegin(job))) {
+    const { inTime = [], late = [] } = Object.groupBy(again.filter((job) => this.#mayBegin(job)), (job) => {
       if (!isBlind(job)) job.snapshot = undefined;
-      if (performance.now() <= job.started + KV_DEADLINE) this.#requeue([job]);
-      else this.#fail([job], new StoreUnavailable("Too many conflicting writes"));
-    }
+      return performance.now() <= job.started + KV_DEADLINE ? "inTime" : "late";
+    });
+    this.#fail(late, new StoreUnavailable("Too many conflicting writes"));
+    this.#requeue(inTime);
   }
 
-  /** Returns jobs from their lane to those that wait. */
+  /** Returns jobs from their lane to those that wait, all at once, because the first could otherwise start alone. */
   #requeue(jobs: readonly Job[]): void {
+    if (jobs.length === 0) return;
     for (const job of jobs) this.#held.delete(job);
     this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) => one.started - other.started);
     this.#advance();

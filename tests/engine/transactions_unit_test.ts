@@ -616,3 +616,29 @@ Deno.test("run() lets a transaction decide only for a commit that has room for i
 
   assertEquals(decisions, 300);
 });
+
+Deno.test("run() divides simultaneous transactions among few commits, and stops deciding once one is full", async () => {
+  const process = Process.on(new FakeKv());
+  let decisions = 0;
+  const counted = (number: number): Transaction<void> => {
+    const { decide, ...rest } = setting("a", number);
+    return { ...rest, decide: (...given) => (decisions++, decide(...given)) };
+  };
+
+  await Promise.all(upTo(4_000).map((number) => process.run(counted(number))));
+
+  assertEquals(process.commits.map((keys) => keys.length), [900, 900, 900, 900, 400]);
+  assertEquals(decisions, 4_000 + 4); // For each full commit, one that had no room decided again.
+});
+
+Deno.test("run() lets transactions without rows share commits, however often these are refused", async () => {
+  const process = Process.on(new FakeKv());
+  let refusals = 0;
+  process.disturbance = {
+    commit: ({ apply }) => refusals++ < 3 ? Promise.resolve({ ok: false }) : apply(),
+  };
+
+  await Promise.all(upTo(20).map((number) => process.run(setting("a", number))));
+
+  assertEquals(process.commits.map((keys) => keys.length), [20, 20, 20, 20]);
+});
