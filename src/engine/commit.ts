@@ -1,6 +1,6 @@
-import { DAY, Metrics, pause } from "../base/mod.ts";
+import { DAY, HOUR, Metrics, pause } from "../base/mod.ts";
 import type { Connection } from "./connection.ts";
-import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
+import { againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "./row.ts";
 import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 
@@ -30,13 +30,18 @@ export type CommitResult =
 const FIND_OUT_TIMEOUT = 10_000;
 const PAUSE = 500;
 
+/**
+ * Finds out the final result of a commit in doubt, and frees its lane. `lost` means that another process has removed the
+ * marker: the commit will not apply any more, but nobody can know whether it had. If it fails, it can be called again.
+ */
+type Fence = () => Promise<CommitResult | "lost">;
+
 /** It is unknown whether a commit has applied, or will still apply. */
 export class CommitInDoubt extends StoreUnavailable {
   override readonly name = "CommitInDoubt";
-  readonly #fence: () => Promise<CommitResult>;
+  readonly #fence: Fence;
 
-  /** `fence` resolves to the commit's final result. If it fails, it can be called again. */
-  constructor(fence: () => Promise<CommitResult>, cause: unknown) {
+  constructor(fence: Fence, cause: unknown) {
     super("It is not known whether the commit applied", { cause });
     this.#fence = fence;
   }
@@ -44,12 +49,13 @@ export class CommitInDoubt extends StoreUnavailable {
   /**
    * Finds out the commit's final result. Tries for up to ten seconds, as long as a caller may wait, and at least once.
    *
-   * @throws {CommitInDoubt} this error, if the result is still unknown.
+   * @throws {CommitInDoubt} this error, if the result is still unknown, or its marker was removed.
    */
   async findOut(mayWait: () => boolean): Promise<CommitResult> {
     for (const end = performance.now() + FIND_OUT_TIMEOUT;; await pause(PAUSE)) {
-      const result = await this.#fence().catch(() => undefined);
-      if (result) return result;
+      const found = await this.#fence().catch(() => undefined);
+      if (found === "lost") throw this;
+      if (found) return found;
       if (performance.now() >= end || !mayWait()) throw this;
     }
   }
@@ -70,12 +76,15 @@ interface Lane {
   readonly key: Deno.KvKey;
   /** Null before the lane is opened. */
   versionstamp: string | null;
+  /** When the marker was set, in ms since the epoch. */
+  setAt: number;
 }
 
 const COMMITS = "commits";
+/** Other processes remove a marker that is older than this, in ms. */
 const ABANDONED_AFTER = DAY;
-/** Unless suspended, a process learns a commit's result, or that the commit is in doubt, within this time (ms). */
-const AWAKE = 60_000;
+/** A lane whose marker is older than this, in ms, is opened again. The rest is for clocks that differ. */
+const FRESH_FOR = 12 * HOUR;
 /** Range of all processes' markers. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
   start: [COMMITS],
@@ -99,6 +108,10 @@ export interface MarkersOptions {
  * fails this check. If a commit is refused, the marker shows whether it had already applied. If a commit's result is
  * unknown, a fence (a commit that only replaces the old marker) is sent before the lane is used again. If the fence
  * applies, the first commit never will. If the fence is refused, the marker shows which of the two applied.
+ *
+ * Other processes remove a marker after a day. If a commit finds its marker removed, it stays in doubt: it might have
+ * applied before. So a process that was suspended, or whose clock is a day behind another's, commits nothing twice. A
+ * lane that was idle for half a day is opened again before it is used.
  */
 export class Markers {
   /** The version of the rows, read when the last lane was opened. */
@@ -108,8 +121,8 @@ export class Markers {
   readonly #metrics: Metrics;
   readonly #process: string = crypto.randomUUID().slice(0, 18);
   readonly #free: Lane[] = [];
-  /** The fence for each commit in doubt, which frees its lane. */
-  readonly #fences: Set<() => Promise<CommitResult>> = new Set();
+  /** The fence for each commit in doubt. */
+  readonly #fences: Set<Fence> = new Set();
   #lanes = 0;
   #commits = 0;
 
@@ -129,8 +142,8 @@ export class Markers {
    * @throws {StoreUnavailable} if the commit did not apply.
    * @throws {CommitInDoubt} if that is unknown.
    */
-  commit(build: Build, checks: Checks = NO_CHECKS): Promise<CommitResult> {
-    return retried(async () => await this.#commitIn(await this.#takeLane(), build, checks));
+  async commit(build: Build, checks: Checks = NO_CHECKS): Promise<CommitResult> {
+    return await this.#commitIn(await this.#takeLane(), build, checks);
   }
 
   /** Removes this process's markers. */
@@ -154,7 +167,9 @@ export class Markers {
   async #takeLane(): Promise<Lane> {
     const [fence] = this.#free.length === 0 ? this.#fences : [];
     if (fence) await fence();
-    const lane = this.#free.pop() ?? { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null };
+    const lane = this.#free.pop() ??
+      { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null, setAt: 0 };
+    if (Math.abs(this.#clock() - lane.setAt) > FRESH_FOR) lane.versionstamp = null;
     if (lane.versionstamp === null) await this.#open(lane);
     return lane;
   }
@@ -172,19 +187,15 @@ export class Markers {
       this.schema.note(schema);
       if (marker === null) throw new StoreUnavailable("A marker is missing");
       lane.versionstamp = marker.versionstamp;
+      lane.setAt = decodeJson<Marker>(marker).at;
     } catch (error) {
       this.#free.push(lane); // Its marker might have been set.
       throw error;
     }
   }
 
-  async #commitIn(
-    lane: Lane,
-    build: Build,
-    { checks, isContested }: Checks,
-  ): Promise<CommitResult | typeof AGAIN> {
+  async #commitIn(lane: Lane, build: Build, { checks, isContested }: Checks): Promise<CommitResult> {
     const commit = ++this.#commits;
-    const started = this.#clock();
     const keys = [lane.key, ...checks.map(({ key }) => key)];
     const read = () => this.#connection.read((kv) => getRows(kv, keys));
     const early = isContested && keys.length <= MAX_KEYS ? read().catch(() => undefined) : undefined;
@@ -200,14 +211,10 @@ export class Markers {
       const seen = await early;
       const [marker, ...rows] = seen && showFailure(seen, [lane, ...checks]) ? seen : await read();
       const { versionstamp = "" } = marker ?? {};
-      if (isSetBy(commit, marker)) return this.#release(lane, versionstamp, { ok: true, versionstamp });
-      if (versionstamp === lane.versionstamp) {
-        this.#metrics.kvConflicts.add(1);
-        return this.#release(lane, versionstamp, { ok: false, rows });
-      }
-      // Another process has removed the marker. Unless this process was suspended, that happened before the commit.
-      if (Math.abs(this.#clock() - started) < AWAKE) return AGAIN;
-      throw new StoreUnavailable("A marker is missing");
+      if (setterOf(marker) === commit) return this.#release(lane, versionstamp, { ok: true, versionstamp });
+      if (versionstamp !== lane.versionstamp) throw new StoreUnavailable("A marker was removed");
+      this.#metrics.kvConflicts.add(1);
+      return this.#release(lane, versionstamp, { ok: false, rows });
     } catch (error) {
       if (isSent) throw new CommitInDoubt(this.#fence(lane, commit), error);
       this.#free.push(lane);
@@ -215,28 +222,32 @@ export class Markers {
     }
   }
 
-  /**
-   * Returns a function that finds out a commit's result and frees its lane. If the function fails, it can be called
-   * again.
-   */
-  #fence(lane: Lane, commit: number): () => Promise<CommitResult> {
-    let found: Promise<CommitResult> | undefined;
-    const send = async (): Promise<CommitResult> => {
+  /** Returns the fence for a commit. */
+  #fence(lane: Lane, commit: number): Fence {
+    let found: ReturnType<Fence> | undefined;
+    const send = async (): ReturnType<Fence> => {
       const sent = await this.#send(lane, ++this.#commits, () => {});
-      const [marker = null] = sent.ok ? [] : await this.#connection.read((kv) => getRows(kv, [lane.key]));
+      const keys = [lane.key, SCHEMA];
+      const [marker = null, schema = null] = sent.ok
+        ? []
+        : await this.#connection.read((kv) => getRows(kv, keys));
       // If KV refused the fence although the marker is unchanged, the commit might still apply.
       if (!sent.ok && marker?.versionstamp === lane.versionstamp) {
         throw new StoreUnavailable("A fence was refused");
       }
       this.#fences.delete(fence);
       if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
-      if (!marker) throw new StoreUnavailable("A marker is missing");
-      const { versionstamp } = marker;
-      // Any other number belongs to an earlier fence that timed out.
-      const result: CommitResult = isSetBy(commit, marker)
-        ? { ok: true, versionstamp }
-        : { ok: false, rows: [] };
-      return this.#release(lane, versionstamp, result);
+      const { versionstamp = "" } = marker ?? {};
+      const setter = setterOf(marker);
+      if (setter === commit) return this.#release(lane, versionstamp, { ok: true, versionstamp });
+      // An earlier fence has applied, although it timed out.
+      if (setter > commit) return this.#release(lane, versionstamp, { ok: false, rows: [] });
+      try {
+        this.schema.note(schema); // A migration might have removed the marker.
+      } catch {
+        // The process that awaits `superseded` has the error.
+      }
+      return "lost"; // The lane is not used again.
     };
     const fence = () =>
       found ??= send().catch((error) => {
@@ -263,7 +274,9 @@ export class Markers {
     );
   }
 
+  /** Frees a lane whose marker has this version now. */
   #release(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
+    if (versionstamp !== lane.versionstamp) lane.setAt = this.#clock();
     lane.versionstamp = versionstamp;
     this.#free.push(lane);
     return result;
@@ -277,6 +290,7 @@ function showFailure(rows: readonly (Entry | null)[], checks: readonly Deno.Atom
   );
 }
 
-function isSetBy(commit: number, marker: Entry | null | undefined): boolean {
-  return marker ? decodeJson<Marker>(marker).commit === commit : false;
+/** Number of the commit that set a marker; 0 if the marker is missing. */
+function setterOf(marker: Entry | null | undefined): number {
+  return marker ? decodeJson<Marker>(marker).commit : 0;
 }

@@ -8,11 +8,11 @@ import {
 } from "../../src/engine/commit.ts";
 import { Connection } from "../../src/engine/connection.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
-import { pause } from "../../src/base/time.ts";
+import { HOUR, pause } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { SchemaVersion, UnknownSchema } from "../../src/engine/schema_version.ts";
 import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
-import { VirtualTime } from "../support/time.ts";
+import { NOON, VirtualTime } from "../support/time.ts";
 
 type Apply = Parameters<Network["commit"]>[0];
 
@@ -346,6 +346,7 @@ Deno.test("Markers.commit() works under each known schema version and stores the
   for (const version of [1, 2, 1]) {
     await fixture.commitAsOther(setSchema(version));
     await fixture.removeMarkers();
+    fixture.clock += 13 * HOUR;
 
     const result = await time.until(fixture.commit(setRow), 1_000);
 
@@ -385,25 +386,95 @@ Deno.test.each<[number, Partial<Record<"beforehand" | "after three commits", tru
   },
 );
 
-Deno.test("Markers.commit() does not retry if its marker was removed while the process was suspended", async () => {
+for (const [what, isRepeated, count] of [["sends", false, 0n], ["repeats", true, 1n]] as const) {
+  Deno.test(`Markers.commit() stays in doubt if another process removes its marker before the client ${what} it`, async () => {
+    using fixture = await Fixture.warm();
+    const { network, time, kv } = fixture;
+    network.commit = async (apply) => {
+      network.commit = calmNetwork().commit;
+      if (isRepeated) apply(); // The reply is lost.
+      await fixture.removeMarkers();
+      return apply();
+    };
+    const add: Build = (operation) => operation.sum(["count"], 1n);
+
+    const doubt = await assertRejects(() => time.until(fixture.commit(add), 1_000), CommitInDoubt);
+
+    const start = time.now;
+    await assertRejects(() => time.until(doubt.findOut(() => true), 60_000), CommitInDoubt);
+    assertEquals(time.now - start, 0); // It will never be known.
+    assertEquals(kv.value("count") ?? new Deno.KvU64(0n), new Deno.KvU64(count));
+    assertEquals((await fixture.commit(add)).ok, true);
+    assertEquals(kv.value("count"), new Deno.KvU64(count + 1n));
+    assertEquals(fixture.count, 1);
+  });
+}
+
+Deno.test("CommitInDoubt.findOut() reports an unknown schema version if its marker was removed", async () => {
   using fixture = await Fixture.warm();
-  const { network, time } = fixture;
-  network.commit = async (apply) => {
-    apply();
-    network.commit = calmNetwork().commit;
-    fixture.clock += 86_400_000;
+  await fixture.commitAsOther(setSchema(3));
+  await fixture.removeMarkers();
+  const doubt = await assertRejects(() => fixture.commit(setRow), CommitInDoubt);
+
+  await assertRejects(() => doubt.findOut(() => true), CommitInDoubt);
+
+  const { superseded } = fixture.markers.schema;
+  const { message } = await Promise.race([superseded, Promise.reject(new Error("not reported"))]);
+  assertEquals(message, "its rows have version 3, but this service expects version 2");
+});
+
+Deno.test("CommitInDoubt.findOut() is not deceived if its lane was opened again by a late repetition", async () => {
+  using fixture = await Fixture.warm();
+  const [open] = fixture.kv.repetitions;
+  fixture.setFates("is never answered");
+  const doubt = await fixture.giveUp(setRow);
+  await fixture.removeMarkers();
+  assertEquals(open?.().ok, true);
+
+  await assertRejects(() => doubt.findOut(() => true), CommitInDoubt);
+});
+
+Deno.test("Markers.commit() uses a new lane at once if the fence of a commit in doubt finds no marker", async () => {
+  using fixture = await Fixture.warm();
+  fixture.setFates("never arrives");
+  await fixture.giveUp(setRow);
+  await fixture.removeMarkers();
+
+  const result = await fixture.commit(refuse);
+
+  assertEquals([result.ok, fixture.count, fixture.version], [false, 1, undefined]);
+  assertEquals(fixture.held.map((apply) => apply().ok), [false]);
+});
+
+for (const [when, hours] of [["later", 13], ["earlier", -13]] as const) {
+  Deno.test(`Markers.commit() opens its lane again if the clock is half a day ${when} than the marker`, async () => {
+    using fixture = await Fixture.warm();
+    fixture.clock += hours * HOUR;
+    assertEquals((await fixture.commit(setRow)).ok, true);
     await fixture.removeMarkers();
-    return apply(); // The reply was lost, so the client repeats the commit.
-  };
-  const count = (): unknown => fixture.kv.value("count");
-  const add: Build = (operation) => operation.sum(["count"], 1n);
+    fixture.clock += hours * HOUR;
 
-  const doubt = await assertRejects(() => time.until(fixture.commit(add), 1_000), CommitInDoubt);
+    assertEquals((await fixture.commit(setRow)).ok, true);
+    assertEquals((await fixture.commit(refuse)).ok, false);
 
-  await assertRejects(() => doubt.findOut(() => false), StoreUnavailable);
-  assertEquals(count(), new Deno.KvU64(1n));
-  assertEquals((await fixture.commit(add)).ok, true);
-  assertEquals(count(), new Deno.KvU64(2n));
+    assertEquals(fixture.count, 1);
+  });
+}
+
+Deno.test("Markers.commit() reopens no lane whose marker is set more often than that", async () => {
+  using fixture = new Fixture();
+  fixture.clock = NOON;
+  let reads = 0;
+  fixture.network.read = () => Promise.resolve(void reads++);
+
+  for (let count = 0; count < 4; count++) await fixture.commit(refuse);
+  assertEquals(reads, 1 + 4); // One to open the lane.
+  for (let count = 0; count < 4; count++) {
+    fixture.clock += 11 * HOUR;
+    await fixture.commit(setRow);
+  }
+
+  assertEquals(reads, 1 + 4);
 });
 
 Deno.test("Markers.commit() sends no commit that could apply again after Markers.clear()", async () => {
@@ -416,15 +487,4 @@ Deno.test("Markers.commit() sends no commit that could apply again after Markers
   for (const repeat of [...fixture.kv.repetitions]) repeat();
 
   assertEquals(fixture.version, version);
-});
-
-Deno.test("Markers.commit() commits in another lane if its marker was swept", async () => {
-  using fixture = await Fixture.warm();
-  const { rows } = fixture.kv;
-  for (const [name, { key: [table] }] of rows) if (table === "commits") rows.delete(name);
-
-  assertEquals((await fixture.time.until(fixture.commit(setRow), 1_000)).ok, true);
-  assertEquals((await fixture.commit(refuse)).ok, false);
-
-  assertEquals([fixture.version !== undefined, fixture.count], [true, 1]);
 });

@@ -131,6 +131,7 @@ export class Referee {
     while (this.#id < count) {
       for (let some = this.#below(12); some > 0; some--) this.#call();
       if (this.#below(3) === 0) await this.#meddle();
+      if (this.#below(40) === 0) await this.#sweep();
       if (this.#below(this.#rarity) === 0) this.#breakHandle();
       await this.#time.advance(this.#below(30));
     }
@@ -248,6 +249,15 @@ export class Referee {
       .set(rowKey(row), encodeJson(value)).set(logKey(id), encodeJson(0)).commit();
   }
 
+  /** Removes every marker, as a process does whose clock is days ahead. */
+  async #sweep(): Promise<void> {
+    const operation = this.#kv.connect().atomic();
+    for (const marker of this.#kv.rows.values()) {
+      if (marker.key[0] === "commits") operation.check(marker).delete(marker.key);
+    }
+    await operation.commit();
+  }
+
   /** Opens the handles of an engine. */
   #open(isServer: boolean): Deno.Kv[] {
     return Array.from({ length: HANDLES }, () => {
@@ -327,7 +337,11 @@ export class Referee {
       new Map(values.map(({ key, ...row }) => [nameOf(key), numberIn({ key, ...row })])),
       last?.values,
     );
-    for (const repeat of [...this.#kv.repetitions]) assertEquals(repeat().ok, false);
+    // The first commit in a lane sets only its marker, which might have been removed.
+    const rows = () => [...this.#kv.rows.values()].filter(({ key: [table] }) => table !== "commits");
+    const before = rows();
+    for (const repeat of [...this.#kv.repetitions]) repeat();
+    assertEquals(rows(), before);
   }
 
   /** Checks that each row that a call returned has the content of its version. */
