@@ -7,12 +7,26 @@
  * - A transaction is carried out once or not at all, even if KV repeats a commit, applies it late, or loses the
  *   response. `Unresolved` means that it is not known which.
  * - Its result is what it decided on the rows that its commit checked.
- * - Every operation has a deadline: five seconds, then `StoreUnavailable`.
- * - No transaction waits forever because others write the same rows.
+ * - Every operation on KV has a deadline: five seconds, then `StoreUnavailable`. A transaction is several operations, and
+ *   finding out what became of a lost commit takes ten seconds more. So while KV hangs, `run` can take 20 s and longer.
+ *   `mayBegin` ends it earlier, between two operations.
+ * - No transaction waits forever because others write the same rows. After five seconds of conflicts, it is rejected.
  *
  * What it costs: a row with a marker for each lane, and one more check in each commit. A transaction that reads rows needs
  * two round trips; if its rows are passed in, it needs one. Values derived from rows are cached until a version row changes,
  * and one read of version rows tells all waiting requests that they are current.
+ *
+ * What it needs:
+ *
+ * - A KV of its own. With `create`, `openStore` sets up an empty one. It refuses a KV whose rows are not from this
+ *   engine, or from a release that it does not know, and the SQLite database of another program. The row `["schema"]`,
+ *   and rows whose keys begin with `"commits"`, belong to the engine.
+ * - Keys without bigints. `run` throws a `TypeError` for a bigint in the key of a row that a transaction reads.
+ * - `store.sweep()`, about once an hour, until it resolves to false. A killed process leaves up to about twenty markers,
+ *   which only this removes, after a day.
+ * - Clocks of processes that differ by less than half a day. If they differ by more, a transaction can end as `Unresolved`
+ *   for this reason alone; it is still carried out at most once.
+ * - `store.close()` at the end, and `settle()` of `Ids` before it.
  *
  * @example
  * ```ts

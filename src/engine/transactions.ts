@@ -84,7 +84,8 @@ export class Transactions {
   }
 
   /**
-   * Carries out a transaction at most once. Keeps trying for five seconds.
+   * Carries out a transaction at most once. Gives up after five seconds of conflicts. While KV hangs, several operations
+   * miss their deadlines one after the other, which can take 20 s and longer; `mayBegin` ends this between two of them.
    *
    * @throws errors from `decide` or `mayBegin`. Nothing was done.
    * @throws {Outdated} if its assumption no longer holds. Nothing was done.

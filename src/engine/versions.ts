@@ -18,7 +18,11 @@ export function noteVersion(row: VersionRow, versionstamp: string | null): void 
   if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
 
-/** A unique text for each key. JSON has no bigint, but none of this service's keys contains one. */
+/**
+ * A unique text for each key.
+ *
+ * @throws {TypeError} if the key contains a bigint, which JSON does not have.
+ */
 export function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key);
 }
