@@ -29,12 +29,13 @@ export function nameOf(key: Deno.KvKey): string {
 
 /** Options of {@linkcode Versions}. */
 export interface VersionsOptions {
-  /** Maximum age of a check, in ms; by default, a check starts after the request for it. */
+  /** Maximum age of a check, in ms. By default, it is 0: every request waits for a check that begins after it. */
   readonly maxStalenessMs?: number | undefined;
   readonly metrics?: Metrics;
 }
 
-const MAX_READS = 10;
+/** Maximum number of checks under way at a time if KV is far. Otherwise, there is one. */
+const FAR_CHECKS = 10;
 /** Number of requests that justify a read. Waiting for more would take longer than sharing the read saves. */
 const ENOUGH = 24;
 
@@ -71,20 +72,20 @@ export class Versions {
   #checkedAt = -Infinity;
   /** The store's data version before the rows were last read. */
   #dataVersion: number | undefined;
-  /** Number of requests for the next check. */
-  #asked = 0;
+  /** Number of requests since the last check began, whether they wait for the next one or not. */
+  #requests = 0;
 
   constructor(store: Store, { maxStalenessMs = 0, metrics = new Metrics() }: VersionsOptions = {}) {
     this.#store = store;
     this.#maxStaleness = maxStalenessMs;
     this.#begin = batched(async () => {
-      metrics.roundSize.observe(this.#asked, "look");
-      this.#asked = 0;
+      metrics.roundSize.observe(this.#requests, "look");
+      this.#requests = 0;
       await this.#read();
       return () => {};
     }, {
-      gather: () => store.reads.gather(() => this.#asked, ENOUGH),
-      lanes: () => store.reads.isFar ? MAX_READS : 1,
+      gather: () => store.reads.gather(() => this.#requests, ENOUGH),
+      lanes: () => store.reads.isFar ? FAR_CHECKS : 1,
     });
   }
 
@@ -97,15 +98,15 @@ export class Versions {
   }
 
   /**
-   * Resolves once the known versions are at most `maxStaleness` ms older than this call; undefined if they already are.
+   * Resolves once the known versions are less than `maxStalenessMs` older than this call; undefined if they already are.
+   * If they are older than half of that, a check also begins in the background, so that a later call need not wait.
    *
    * @throws {StoreUnavailable}
    */
   check(): Promise<void> | undefined {
-    this.#asked++;
-    if (this.#maxStaleness === 0) return this.#begin();
+    this.#requests++;
     const age = performance.now() - this.#checkedAt;
-    if (age > this.#maxStaleness) return this.#begin();
+    if (age >= this.#maxStaleness) return this.#begin();
     // One at a time. Otherwise, with a distant KV, every request that arrives during a check would begin another.
     if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
     return undefined;

@@ -142,7 +142,7 @@ Deno.test("Versions.check() returns at once after a recent read and reads again 
   assertEquals([versions.check(), versions.check()], [undefined, undefined]);
   await time.advance(201);
   assertEquals([fixture.reads, row.version], [2, version]);
-  await time.advance(799);
+  await time.advance(798);
   assertEquals(versions.check() === undefined, true);
   await time.advance(1_500);
   assertEquals(versions.check() instanceof Promise, true);
