@@ -1,4 +1,4 @@
-import { encodeJson, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
+import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Done, KnownRow, Rows, RunOptions, Value, Write } from "./transaction.ts";
 import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
 
@@ -271,5 +271,8 @@ export function isBlind({ reads }: Job): boolean {
 
 /** The approximate size of a key, in bytes. */
 function bytesOf(key: Deno.KvKey): number {
-  return key.reduce<number>((sum, part) => sum + (typeof part === "string" ? part.length + 2 : 10), 0);
+  return key.reduce<number>((sum, part) => {
+    const bytes = typeof part === "string" ? encodeText(part) : part;
+    return sum + (bytes instanceof Uint8Array ? bytes.length + 2 : 10);
+  }, 0);
 }

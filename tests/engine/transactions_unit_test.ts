@@ -162,6 +162,8 @@ Deno.test("run() has as many commits under way as its queue has lanes", async ()
 Deno.test.each<[string, number, (number: number) => Transaction<unknown>, number]>([
   ["the checks that KV allows", 10, (number) => counting("a", number), 9],
   ["800 KB", 100, (number) => big(number, 60_000), 10],
+  ["80 KB of keys with text", 100, (number) => longKeys(number, "猫".repeat(600)), 13],
+  ["80 KB of keys with bytes", 100, (number) => longKeys(number, new Uint8Array(1_800)), 13],
   ["a thousand changes", 100, (number) => manyChanges(number, 300), 3],
 ])("run() fills a commit up to its limit: %s", async (_, maxChecks, transaction, most) => {
   const process = Process.on(new FakeKv(), { maxChecks });
@@ -175,6 +177,15 @@ Deno.test.each<[string, number, (number: number) => Transaction<unknown>, number
 
 function big(number: number, bytes: number): Transaction<void> {
   return { queue: QUEUE, decide: (_, write) => write.set(["a", number], new Uint8Array(bytes)) };
+}
+
+function longKeys(number: number, part: Deno.KvKeyPart): Transaction<void> {
+  return {
+    queue: QUEUE,
+    decide(_, write) {
+      for (const index of upTo(3)) write.set(["a", number, index, part], new Uint8Array());
+    },
+  };
 }
 
 function manyChanges(number: number, count: number): Transaction<void> {
