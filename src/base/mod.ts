@@ -1,5 +1,5 @@
 /**
- * Tools of the libraries that Deno does not have: metrics, bounded maps, durations, values that may be promises.
+ * What the libraries share: metrics, bounded maps, durations, values that may be promises.
  *
  * @module
  */

@@ -157,7 +157,7 @@ export class Markers {
     );
   }
 
-  /** Whether the marker is another process's and over a day old: that process must have been killed. */
+  /** Whether the marker is another process's and over a day old: that process was probably killed. */
   isAbandoned(marker: Entry): boolean {
     const isOwn = marker.key[1] === this.#process;
     return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
@@ -175,8 +175,8 @@ export class Markers {
   }
 
   /**
-   * Sets the lane's first marker in a separate commit, so that no other commit depends on a missing marker. Then reads
-   * the marker together with the schema version. A migration raises that version and then removes the markers of
+   * Sets the lane's marker if it has none, in a separate commit, so that no other commit depends on a missing marker. Then
+   * reads the marker together with the schema version. A migration raises that version and then removes the markers of
    * processes that do not support it. After that, such a process has no lane and cannot open one.
    */
   async #open(lane: Lane): Promise<void> {

@@ -24,8 +24,8 @@ export class Ids {
   #takenAt = -Infinity;
   /** Settles when a range has been taken, or when that has failed; undefined if no range is being taken. */
   #taking: Promise<void> | undefined;
-  /** Number of calls that need the next range. */
-  #asked = 0;
+  /** Number of calls, since a range was last taken, that found less than half of it left. */
+  #calls = 0;
 
   constructor(transactions: Transactions, key: Deno.KvKey) {
     this.#transactions = transactions;
@@ -66,7 +66,7 @@ export class Ids {
 
   /** Resolves when another range has been taken. */
   #refilled(): Promise<void> {
-    this.#asked++;
+    this.#calls++;
     return this.#taking ??= this.#take().finally(() => this.#taking = undefined);
   }
 
@@ -75,8 +75,8 @@ export class Ids {
     const isBusy = performance.now() - this.#takenAt < BUSY;
     this.#takenAt = performance.now();
     const paced = isBusy ? this.#size * 2 : Math.floor(this.#size / 2);
-    this.#size = Math.min(Math.max(paced, 2 * this.#asked, SMALLEST), LARGEST);
-    this.#asked = 0;
+    this.#size = Math.min(Math.max(paced, 2 * this.#calls, SMALLEST), LARGEST);
+    this.#calls = 0;
     const { result: end } = await this.#transactions.run(this.#changing((next) => next + this.#size));
     for (let id = end - this.#size; id < end; id++) this.#free.push(id);
   }

@@ -42,7 +42,7 @@ const HANG_TIMEOUT = 30_000;
 
 /**
  * Opens a store. The path is a file, `:memory:` or the URL of a KV Connect server; undefined opens Deno Deploy's KV.
- * Checks that the rows belong to this service and can be written.
+ * Checks that the rows have a schema version that this release knows, and that they can be written.
  *
  * @throws {OpenError} if the store cannot be used.
  */
@@ -73,7 +73,7 @@ async function connect(path: string | undefined, options: OpenOptions): Promise<
 }
 
 /**
- * Requires that a KV file has rows of this service.
+ * Requires that a KV file has rows of a schema version that this release knows.
  *
  * @throws {Error} with the reason, if this release cannot read them.
  */

@@ -5,7 +5,7 @@ export interface Entry {
   readonly versionstamp: string;
 }
 
-/** A row does not have a format that this service stores. The message names the first part of its key. */
+/** A row does not have the format that its reader expects. The message names the first part of its key. */
 export class CorruptRow extends Error {
   override readonly name = "CorruptRow";
 }

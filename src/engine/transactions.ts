@@ -15,7 +15,7 @@ import {
 import { nameOf, noteVersion, Outdated } from "./versions.ts";
 
 /*
- * Every write by this service is a transaction: it reads some rows, uses them to decide what to write, and commits on
+ * Every write is a transaction: it reads some rows, uses them to decide what to write, and commits on
  * condition that none of them has changed. If one has, the transaction decides again. This file runs many transactions
  * in one commit, because a commit costs far more than its content.
  *
@@ -39,7 +39,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *               share a commit only with jobs on their rows; all others share one. If KV is distant, the rows of leases
  *               are read while they are committed, so that losing a race costs one round trip and not two.
  *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
- *               (`commit.ts`). If they cannot be read while a caller waits, callers get `Unresolved`.
+ *               (`commit.ts`). If they cannot be read while a caller waits, or were removed, callers get `Unresolved`.
  *
  * Why the results are exact:
  *
