@@ -3,7 +3,10 @@ import { Counter, Histogram } from "./prometheus.ts";
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
-/** The metrics of one service. */
+/**
+ * The metrics of one service. They are declared here, and not where they are counted, so that their names, and their
+ * order for Prometheus, are in one place.
+ */
 export class Metrics {
   readonly requests: Counter = new Counter("requests_total", "Requests completed.", [
     "route",
