@@ -101,7 +101,7 @@ export class Invalid extends Error {
 export interface TextRules extends Annotations {
   readonly max?: number;
   readonly pattern?: RegExp;
-  /** Follows `must` in the message if the text does not match the pattern. */
+  /** Follows `must` in the message if the text does not match the pattern. By default, it shows the pattern. */
   readonly rule?: string;
 }
 
@@ -117,7 +117,9 @@ export interface TextRules extends Annotations {
  * assertThrows(() => name.parse("", "name"), Invalid, "name must have 1 to 3 characters");
  * ```
  */
-export function text({ max, pattern, rule, ...annotations }: TextRules = {}): Schema<string> {
+export function text(
+  { max, pattern, rule = `match ${pattern}`, ...annotations }: TextRules = {},
+): Schema<string> {
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
   return scalar({
     json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...annotations },

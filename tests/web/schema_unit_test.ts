@@ -63,6 +63,7 @@ Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   [text({ max: 3 }), "abcd", "must have 1 to 3 characters"],
   [text({ max: 3 }), "🐶🐱🐭🐹", "must have 1 to 3 characters"],
   [text({ pattern: /^a+$/, rule: "have nothing but a" }), "ab", "must have nothing but a"],
+  [text({ pattern: /^\d+$/ }), "1x", "must match /^\\d+$/"],
   [integer(2, 3), undefined, "is required and must be an integer from 2 to 3"],
   ...[1, 4, 2n ** 60n, null, true, {}].map((value): [Schema, unknown, string] => [
     integer(2, 3),
