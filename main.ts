@@ -75,7 +75,7 @@ async function serve(): Promise<number> {
   const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
-  await openCollections(store, CATALOGUE.resources, { create: true });
+  await openCollections(store, CATALOGUE, { create: true });
   if (!onDeploy) await revokeFileAccess();
 
   const inFlight = new InFlight();

@@ -127,6 +127,10 @@ function requireDistinct(operations: readonly Operation[]): void {
   // Clients and operators have documents of their own.
   for (const own of Map.groupBy(operations, ({ access }) => access === "operator").values()) {
     const conflict = conflictIn(own);
-    if (conflict !== undefined) throw new ResourceError(`Two resources share ${conflict}.`);
+    if (conflict !== undefined) {
+      throw new ResourceError(
+        `A resource shares ${conflict} with another or the rest of the service: rename it.`,
+      );
+    }
   }
 }

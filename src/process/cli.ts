@@ -95,18 +95,18 @@ export async function main(
 async function runLocally(
   work: Work<Client>,
   { kvPath, environment }: Config,
-  { resources }: Catalogue,
+  catalogue: Catalogue,
   { clock }: CommandIo,
 ): Promise<void> {
   requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
-    await openCollections(store, resources, { create: false });
+    await openCollections(store, catalogue, { create: false });
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
-      items: resources.map((resource) => new Items(resource, { store, transactions, versions })),
+      items: catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions })),
       store,
       parts: PARTS,
       usedBy: ({ usage }) => usage,

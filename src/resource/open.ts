@@ -1,6 +1,6 @@
 import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
-import { isValid, resolved, type Schema } from "../web/mod.ts";
-import type { Resource } from "./resource.ts";
+import { faultsIn, type Members, resolved, type Schema } from "../web/mod.ts";
+import type { Catalogue, Resource } from "./resource.ts";
 
 /** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
 export class ResourceError extends Error {
@@ -11,11 +11,15 @@ export class ResourceError extends Error {
 const MAX_RESOURCES = 9;
 /** Maximum size of an item as JSON, in bytes. A row holds twice as much. */
 const MAX_BYTES = 32 * 1024;
+/** Each combination of filters has a row with the whole item, and one commit has to hold them all. */
+const MAX_FILTERS = 3;
+const TITLE = /^[A-Za-z]/;
 const NAME = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
 const ITEM_NAME = /^[A-Z][A-Za-z0-9]*$/;
 const FIELD_NAME = /^[a-z][A-Za-z0-9]*$/;
-/** Names that already mean something else in items, lists and operators' operations. */
-const TAKEN = ["id", "limit", "cursor", "accountId", ...Object.getOwnPropertyNames(Object.prototype)];
+const ARTICLE_AND_NOUN = /^an? \S/;
+/** Names that already mean something else in items, lists, operators' operations and commands. */
+const TAKEN = ["id", "limit", "cursor", "accountId", "help", ...Object.getOwnPropertyNames(Object.prototype)];
 const AND = new Intl.ListFormat("en-GB");
 
 /** Options of {@linkcode openCollections}. */
@@ -33,11 +37,12 @@ export interface OpenCollectionsOptions {
  */
 export async function openCollections(
   store: Store,
-  resources: readonly Resource[],
+  catalogue: Catalogue,
   { create }: OpenCollectionsOptions,
 ): Promise<void> {
-  requireValid(resources);
-  await Promise.all(resources.map(async (resource) => {
+  const [fault] = faultsOfCatalogue(catalogue);
+  if (fault !== undefined) throw new ResourceError(`${fault}.`);
+  await Promise.all(catalogue.resources.map(async (resource) => {
     const isStored = await hasFilters(store, resource);
     // The commit is refused if another process has created the collection in the meantime.
     if (!isStored && create && !await storeFilters(store, resource)) await hasFilters(store, resource);
@@ -78,40 +83,79 @@ function filteredBy(filters: readonly string[]): string {
   return filters.length === 0 ? "without filters" : `filtered by ${AND.format(filters.toSorted())}`;
 }
 
-/** @throws {ResourceError} */
-function requireValid(resources: readonly Resource[]): void {
+/** What is wrong with a catalogue. */
+function* faultsOfCatalogue({ title, resources }: Catalogue): Generator<string> {
   const keys = resources.flatMap(({ name, rows }) => [keyOf(name), rows.items, rows.ids, rows.version]);
-  const [fault] = [
-    ...(resources.length <= MAX_RESOURCES ? [] : [`There can be at most ${MAX_RESOURCES} resources`]),
-    ...(new Set(keys.map((key) => JSON.stringify(key))).size === keys.length
-      ? []
-      : ["Two resources have the same rows"]),
-    ...resources.flatMap((resource) =>
-      faultsOf(resource).map((fault) => `The resource ${resource.name} ${fault}`)
-    ),
-  ];
-  if (fault !== undefined) throw new ResourceError(`${fault}.`);
+  if (!TITLE.test(title)) {
+    yield "The title of the catalogue must begin with a letter from A to Z, as the names of metrics do";
+  }
+  if (resources.length > MAX_RESOURCES) yield `There can be at most ${MAX_RESOURCES} resources`;
+  if (new Set(keys.map((key) => JSON.stringify(key))).size < keys.length) {
+    yield "Two resources have the same rows: give each a name of its own";
+  }
+  for (const resource of resources) {
+    for (const fault of faultsOf(resource)) yield `The resource ${resource.name} ${fault}`;
+  }
 }
 
 /** What is wrong with a declaration. Each fault follows the name of the resource. */
-function faultsOf({ name, item, fields, filters, examples, schemas }: Resource): string[] {
-  const wrong = Object.keys(fields).find((field) => !FIELD_NAME.test(field) || TAKEN.includes(field));
+function* faultsOf(
+  { name, item, tag, nouns, fields, filters, examples, schemas }: Resource,
+): Generator<string> {
+  if (!NAME.test(name)) yield "must have a name of lower-case letters, digits and _, such as toys";
+  if (!ITEM_NAME.test(item)) yield `must have an item with a name such as Toy, not ${item}`;
+  if (tag.name.trim() === "" || tag.description.trim() === "") {
+    yield "must have a tag with a name and a description";
+  }
+  if (!ARTICLE_AND_NOUN.test(nouns.an) || nouns.many.trim() === "") {
+    yield 'must have nouns such as ["a toy", "toys"]';
+  }
+  for (const [field, schema] of Object.entries(fields)) {
+    if (TAKEN.includes(field)) yield `must not have a field with the name ${field}, which is taken`;
+    if (!FIELD_NAME.test(field)) {
+      yield `must not have a field with the name ${field}: it must begin in lower case and have only ASCII letters and digits`;
+    }
+    if (!("defaultValue" in schema)) continue;
+    for (const fault of faultsIn(schema, schema.defaultValue, field)) {
+      yield `has an invalid default: ${fault}`;
+    }
+  }
+  const { list, creation, patch } = schemas;
+  const shared = sharedNameIn([...Object.values(fields), list, creation, patch]);
+  if (shared !== undefined) yield `has two schemas with the name ${shared}: rename the one in its fields`;
+  yield* faultsOfFilters(filters, fields);
+  for (const fault of faultsIn(creation, examples.item)) yield `has an invalid example of an item: ${fault}`;
+  for (const fault of faultsIn(patch, examples.change)) yield `has an invalid example of a change: ${fault}`;
   const bytes = maxBytes(schemas.item);
-  const faults: readonly (readonly [isFault: boolean, fault: string])[] = [
-    [!NAME.test(name), "must have a name of lower-case letters, digits and _"],
-    [!ITEM_NAME.test(item), `must have an item with a name such as Toy, not ${item}`],
-    [wrong !== undefined, `must not have a field with the name ${wrong}`],
-    [new Set(filters).size < filters.length, "must not have the same filter twice"],
-    [!isValid(schemas.creation, examples.item), "has an invalid example of an item"],
-    [!isValid(schemas.patch, examples.change), "has an invalid example of a change"],
-    [
-      bytes > MAX_BYTES,
-      `can have items of ${
-        bytes === Infinity ? "any size" : `${bytes} bytes`
-      }, but must have at most ${MAX_BYTES}`,
-    ],
-  ];
-  return faults.filter(([isFault]) => isFault).map(([, fault]) => fault);
+  if (bytes > MAX_BYTES) {
+    yield `can have items of ${
+      bytes === Infinity ? "any size" : `${bytes} bytes`
+    }, but must have at most ${MAX_BYTES}`;
+  }
+}
+
+function* faultsOfFilters(filters: readonly string[], fields: Members): Generator<string> {
+  if (filters.length > MAX_FILTERS) yield `must have at most ${MAX_FILTERS} filters`;
+  const possible = Object.entries(fields).filter(([, schema]) => isFilterable(schema)).map(([name]) => name);
+  for (const [index, filter] of filters.entries()) {
+    if (filters.indexOf(filter) < index) yield `must not have the filter ${filter} twice`;
+    if (!possible.includes(filter)) {
+      yield `must not have the filter ${filter}: filters are fields that are one of a list, or true or false`;
+    }
+  }
+}
+
+function isFilterable(schema: Schema): boolean {
+  const { type, enum: values } = resolved(schema);
+  return type === "boolean" || (type === "string" && values !== undefined);
+}
+
+/** A name that two different schemas have; undefined if there is none. */
+function sharedNameIn(schemas: readonly Schema[]): string | undefined {
+  const all = schemas.flatMap(({ definitions }) => Object.entries(definitions))
+    .map(([name, json]) => [name, JSON.stringify(json)] as const);
+  const [name] = all.find(([name, json]) => all.some(([other, its]) => other === name && its !== json)) ?? [];
+  return name;
 }
 
 /** Maximum size of a value of this schema as JSON, in bytes; Infinity if it has no bound. */

@@ -130,6 +130,7 @@ export { createMatcher, type Endpoint, type Match, needsToken, type OperatorAcce
 export {
   answer,
   boolean,
+  faultsIn,
   int64,
   integer,
   Invalid,

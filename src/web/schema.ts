@@ -377,11 +377,16 @@ export function isRequired(schema: Schema): boolean {
   return !isRemovable(schema) && schema.json.default === undefined;
 }
 
+/** What is wrong with a value, which the phrases call `subject`; empty if it matches the schema. */
+export function faultsIn(schema: Schema, value: unknown, subject = ""): string[] {
+  const faults: string[] = [];
+  attempt(() => schema.parse(value, subject, true), faults);
+  return faults;
+}
+
 /** Whether a value matches a schema. */
 export function isValid(schema: Schema, value: unknown): boolean {
-  const faults: string[] = [];
-  attempt(() => schema.parse(value, ""), faults);
-  return faults.length === 0;
+  return faultsIn(schema, value).length === 0;
 }
 
 /**

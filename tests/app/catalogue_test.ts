@@ -41,5 +41,8 @@ Deno.test.each<[string, readonly Resource[]]>([
     ResourceError,
   );
 
-  assertEquals(error.message, `Two resources share ${shared}.`);
+  assertEquals(
+    error.message,
+    `A resource shares ${shared} with another or the rest of the service: rename it.`,
+  );
 });

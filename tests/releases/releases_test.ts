@@ -24,13 +24,13 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
     await kv.set(key, value);
   }
   const store = await openStore(path, { clock: () => written.now, create: false });
-  const others = [{ ...PETS, filters: [] }] as const;
+  const others = { ...CATALOGUE, resources: [{ ...PETS, filters: [] }] } as const;
   await assertRejects(
     () => openCollections(store, others, { create: true }),
     ResourceError,
     "filtered by status",
   );
-  await openCollections(store, CATALOGUE.resources, { create: true });
+  await openCollections(store, CATALOGUE, { create: true });
   assertEquals((await kv.get(["resources", "pets"])).value, encodeJson({ filters: ["status"] }));
   {
     await using service = new Harness(kv, { store, catalogue: OF_PETS });

@@ -1,13 +1,24 @@
-import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { encodeText, openStore, type Store } from "../../src/engine/mod.ts";
 import {
+  type Catalogue,
   type Declaration,
   openCollections,
   type Resource,
   resource,
   ResourceError,
 } from "../../src/resource/mod.ts";
-import { boolean, int64, list, oneOf, optional, text } from "../../src/web/schema.ts";
+import {
+  boolean,
+  int64,
+  list,
+  type Members,
+  named,
+  oneOf,
+  optional,
+  type Schema,
+  text,
+} from "../../src/web/schema.ts";
 import { THINGS } from "../support/things.ts";
 
 const FIELDS = { name: text({ max: 9 }), isNew: boolean(), colour: optional(oneOf(["red", "blue"])) };
@@ -25,10 +36,12 @@ function openMemory(): Promise<Store> {
   return openStore(":memory:", { clock: () => 0, create: true });
 }
 
+type Resources = Catalogue["resources"];
+
 /** Why these resources are refused; empty if they are not. */
-async function refusalOf(store: Store, resources: readonly Resource[], create = true): Promise<string> {
+async function refusalOf(store: Store, resources: Resources, create = true): Promise<string> {
   try {
-    await openCollections(store, resources, { create });
+    await openCollections(store, { title: "Cup Store", resources }, { create });
     return "";
   } catch (error) {
     if (!(error instanceof ResourceError)) throw error;
@@ -37,53 +50,109 @@ async function refusalOf(store: Store, resources: readonly Resource[], create = 
 }
 
 /** A resource with one field besides those of cups. */
-function withField(name: string, schema: ReturnType<typeof text> = text({ max: 9 })): Resource {
-  const fields = { ...FIELDS, [name]: optional(schema) };
+function withField(name: string, schema: Schema = optional(text({ max: 9 }))): Resource {
+  const fields: Members = { ...FIELDS, [name]: schema };
   return resource({ ...DECLARATION, fields, filters: [] });
 }
 
-Deno.test.each<[string, readonly Resource[]]>([
-  ["The resource cups must not have a field with the name id.", [withField("id")]],
-  ["The resource cups must not have a field with the name limit.", [withField("limit")]],
-  ["The resource cups must not have a field with the name cursor.", [withField("cursor")]],
-  ["The resource cups must not have a field with the name accountId.", [withField("accountId")]],
-  ["The resource cups must not have a field with the name constructor.", [withField("constructor")]],
-  ["The resource cups must not have a field with the name a b.", [withField("a b")]],
+/** Several resources. */
+function numbered(count: number): Resources {
+  const others = Array.from(
+    { length: count - 1 },
+    (_, index) => resource({ ...DECLARATION, name: `cups${index}`, item: `Cup${index}` }),
+  );
+  return [resource(DECLARATION), ...others];
+}
+
+/** A resource with these filters, as JavaScript can declare them. */
+function withFilters(...filters: string[]): Resource {
+  const declared: unknown = filters;
+  const isDeclared = (some: unknown): some is readonly ["isNew"] => some === declared;
+  const fields = { ...FIELDS, size: int64(), isBig: boolean() };
+  const examples = { item: { ...DECLARATION.examples.item, size: 1, isBig: true }, change: {} };
+  assert(isDeclared(declared));
+  return resource({ ...DECLARATION, fields, filters: declared, examples });
+}
+
+Deno.test.each<[string, Resources]>([
+  ["The resource cups must not have a field with the name id, which is taken.", [withField("id")]],
+  ["The resource cups must not have a field with the name limit, which is taken.", [withField("limit")]],
+  ["The resource cups must not have a field with the name cursor, which is taken.", [withField("cursor")]],
+  ["The resource cups must not have a field with the name accountId, which is taken.", [
+    withField("accountId"),
+  ]],
+  ["The resource cups must not have a field with the name constructor, which is taken.", [
+    withField("constructor"),
+  ]],
+  ["The resource cups must not have a field with the name help, which is taken.", [withField("help")]],
   [
-    "The resource Cups must have a name of lower-case letters, digits and _.",
+    "The resource cups must not have a field with the name in_stock: it must begin in lower case and have only ASCII " +
+    "letters and digits.",
+    [withField("in_stock")],
+  ],
+  [
+    "The resource Cups must have a name of lower-case letters, digits and _, such as toys.",
     [resource({ ...DECLARATION, name: "Cups" })],
   ],
   [
     "The resource cups must have an item with a name such as Toy, not cup.",
     [resource({ ...DECLARATION, item: "cup" })],
   ],
+  ["The resource cups must not have the filter isNew twice.", [withFilters("isNew", "isNew")]],
+  ...["status", "name", "size"].map((filter): [string, Resources] => [
+    `The resource cups must not have the filter ${filter}: filters are fields that are one of a list, or true or false.`,
+    [withFilters("isNew", filter)],
+  ]),
+  ["The resource cups must have at most 3 filters.", [withFilters("isNew", "isBig", "colour", "size")]],
+  ...[{ name: " ", description: "All cups" }, { name: "Cups", description: "" }].map((
+    tag,
+  ): [string, Resources] => [
+    "The resource cups must have a tag with a name and a description.",
+    [resource({ ...DECLARATION, tag })],
+  ]),
+  ...(["a ", "a cup"] as const).map((one): [string, Resources] => [
+    'The resource cups must have nouns such as ["a toy", "toys"].',
+    [resource({ ...DECLARATION, noun: [one, one === "a " ? "cups" : ""] })],
+  ]),
   [
-    "The resource cups must not have the same filter twice.",
-    [resource({ ...DECLARATION, filters: ["isNew", "isNew"] })],
+    "The resource cups has an invalid default: note must have 1 to 3 characters.",
+    [withField("note", optional(text({ max: 3 }), "none"))],
+  ],
+  ...["Cup", "Cups", "NewCup", "CupPatch"].map((name): [string, Resources] => [
+    `The resource cups has two schemas with the name ${name}: rename the one in its fields.`,
+    [withField("note", optional(named(name, text({ max: 9 }))))],
+  ]),
+  [
+    "The resource cups has two schemas with the name Words: rename the one in its fields.",
+    [resource({
+      ...DECLARATION,
+      fields: { name: named("Words", text({ max: 9 })), nick: named("Words", text({ max: 8 })) },
+      filters: [],
+      examples: { item: { name: "Big", nick: "B" }, change: {} },
+    })],
   ],
   [
-    "The resource cups has an invalid example of an item.",
+    "The resource cups has an invalid example of an item: name must have 1 to 9 characters.",
     [resource({ ...DECLARATION, examples: { item: { name: "", isNew: true }, change: {} } })],
   ],
   [
-    "The resource cups has an invalid example of a change.",
+    "The resource cups has an invalid example of a change: name must have 1 to 9 characters.",
     [resource({
       ...DECLARATION,
       examples: { ...DECLARATION.examples, change: { name: "too long a name" } },
     })],
   ],
-  ["The resource cups can have items of any size, but must have at most 32768.", [withField("note", text())]],
+  ["The resource cups can have items of any size, but must have at most 32768.", [
+    withField("note", optional(text())),
+  ]],
   [
     "The resource cups can have items of 60152 bytes, but must have at most 32768.",
-    [withField("note", text({ max: 10_000 }))],
+    [withField("note", optional(text({ max: 10_000 })))],
   ],
-  ["Two resources have the same rows.", [THINGS, THINGS]],
+  ["Two resources have the same rows: give each a name of its own.", [THINGS, THINGS]],
   [
     "There can be at most 9 resources.",
-    Array.from(
-      { length: 10 },
-      (_, index) => resource({ ...DECLARATION, name: `cups${index}`, item: `Cup${index}` }),
-    ),
+    numbered(10),
   ],
 ])("openCollections() refuses a declaration: %s", async (message, resources) => {
   const store = await openMemory();
@@ -94,18 +163,27 @@ Deno.test.each<[string, readonly Resource[]]>([
   await store.close();
 });
 
+Deno.test("openCollections() refuses a title that the names of metrics cannot begin with", async () => {
+  const store = await openMemory();
+
+  for (const title of ["", "3D Cups", "  "]) {
+    await assertRejects(
+      () => openCollections(store, { title, resources: [resource(DECLARATION)] }, { create: true }),
+      ResourceError,
+      "The title of the catalogue must begin with a letter from A to Z, as the names of metrics do.",
+    );
+  }
+  await store.close();
+});
+
 Deno.test("openCollections() accepts nine resources, and items of exactly 32 KiB", async () => {
   const store = await openMemory();
-  const nine = Array.from(
-    { length: 9 },
-    (_, index) => resource({ ...DECLARATION, name: `cups${index}`, item: `Cup${index}` }),
-  );
   const ofSize = (max: number) => {
     const fields = { counts: optional(list(int64(), 1_000)), note: text({ max }) };
     return resource({ ...DECLARATION, fields, filters: [], examples: { item: { note: "x" }, change: {} } });
   };
 
-  assertEquals(await refusalOf(store, nine), "");
+  assertEquals(await refusalOf(store, numbered(9)), "");
   assertEquals(await refusalOf(store, [ofSize(1_953)]), "");
   assertStringIncludes(await refusalOf(store, [ofSize(1_954)]), "32774 bytes");
   await store.close();
@@ -154,13 +232,19 @@ Deno.test("openCollections() refuses filters that another process declares at th
   const other = resource({ ...DECLARATION, filters: ["colour"] });
 
   const [first, second] = await Promise.allSettled(
-    [one, other].map((cups) => openCollections(store, [cups], { create: true })),
+    [one, other].map((cups) =>
+      openCollections(store, { title: "Cup Store", resources: [cups] }, { create: true })
+    ),
   );
 
   const outcomes = [first?.status, second?.status].sort();
   assertEquals(outcomes, ["fulfilled", "rejected"]);
   await assertRejects(async () => {
-    await Promise.all([one, other].map((cups) => openCollections(store, [cups], { create: true })));
+    await Promise.all(
+      [one, other].map((cups) =>
+        openCollections(store, { title: "Cup Store", resources: [cups] }, { create: true })
+      ),
+    );
   }, ResourceError);
   await store.close();
 });
