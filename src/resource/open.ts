@@ -128,9 +128,12 @@ function* faultsOf(
   for (const fault of faultsIn(patch, examples.change)) yield `has an invalid example of a change: ${fault}`;
   const bytes = maxBytes(schemas.item);
   if (bytes > MAX_BYTES) {
-    yield `can have items of ${
-      bytes === Infinity ? "any size" : `${bytes} bytes`
-    }, but must have at most ${MAX_BYTES}`;
+    const sizes = Object.entries(fields).map(([field, schema]) => [field, maxBytes(schema)] as const);
+    const [field, size] = sizes.reduce((largest, other) => other[1] > largest[1] ? other : largest);
+    yield size === Infinity
+      ? `must limit the size of ${field}: give each text in it a max, such as text({ max: 100 })`
+      : `can have items of ${bytes} bytes, but a row has room for ${MAX_BYTES}. Lower a maximum: the largest field, ` +
+        `${field}, can have ${size} bytes, 6 for each character of text`;
   }
 }
 

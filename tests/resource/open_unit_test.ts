@@ -142,11 +142,13 @@ Deno.test.each<[string, Resources]>([
       examples: { ...DECLARATION.examples, change: { name: "too long a name" } },
     })],
   ],
-  ["The resource cups can have items of any size, but must have at most 32768.", [
-    withField("note", optional(text())),
-  ]],
+  ...[optional(text()), optional(list(text(), 2))].map((schema): [string, Resources] => [
+    "The resource cups must limit the size of note: give each text in it a max, such as text({ max: 100 }).",
+    [withField("note", schema)],
+  ]),
   [
-    "The resource cups can have items of 60152 bytes, but must have at most 32768.",
+    "The resource cups can have items of 60152 bytes, but a row has room for 32768. Lower a maximum: the largest " +
+    "field, note, can have 60002 bytes, 6 for each character of text.",
     [withField("note", optional(text({ max: 10_000 })))],
   ],
   ["Two resources have the same rows: give each a name of its own.", [THINGS, THINGS]],
