@@ -56,11 +56,10 @@ async function hasFilters(store: Store, { name, filters, rows }: Resource): Prom
     (await store.list({ prefix: rows.items }, 1)).length > 0;
   const stored = row ? decodeJson<{ readonly filters: readonly string[] }>(row).filters : rows.filtersBefore;
   if (stored && (row || isOlder) && stored.toSorted().join() !== filters.toSorted().join()) {
+    const [before, now] = [filteredBy(stored), filteredBy(filters)];
     throw new ResourceError(
-      `The store has ${name} ${filteredBy(stored)}, but this release declares them ${
-        filteredBy(filters)
-      }. A collection ` +
-        "keeps the filters it was created with: declare those, or give the collection another name.",
+      `The store has ${name} ${before}, but this release declares them ${now}. A collection keeps the filters of its ` +
+        "first start, even while it is empty. Declare those, rename the collection, or set KV_PATH to a new store.",
     );
   }
   return row !== null;

@@ -64,7 +64,7 @@ export interface Declaration<Fields extends Members = Members> {
   readonly noun: readonly [one: `${"a" | "an"} ${string}`, many: string];
   /** The fields that clients set, in the order in which items have them. */
   readonly fields: Fields;
-  /** The fields that lists can be filtered by, at most three. A collection keeps the filters it was created with. */
+  /** The fields that lists can be filtered by, at most three. A collection keeps those of its first start. */
   readonly filters:
     | readonly []
     | readonly [Filterable<Fields>]

@@ -205,7 +205,8 @@ Deno.test("openCollections() stores the filters of a collection, and refuses oth
   assertEquals(
     await of("colour"),
     "The store has cups filtered by colour and isNew, but this release declares them filtered by colour. A collection " +
-      "keeps the filters it was created with: declare those, or give the collection another name.",
+      "keeps the filters of its first start, even while it is empty. Declare those, rename the collection, or set " +
+      "KV_PATH to a new store.",
   );
   assertStringIncludes(await of(), "declares them without filters");
   assertStringIncludes(await refusalOf(store, [filtered("isNew")], false), "filtered by isNew");

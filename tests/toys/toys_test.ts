@@ -175,7 +175,8 @@ Deno.test("toys take the place of the shipped collection by the steps of the gui
 
     assertEquals([code, errorLines], [1, [
       "The store has toys filtered by inStock and material, but this release declares them filtered by material. A " +
-      "collection keeps the filters it was created with: declare those, or give the collection another name.",
+      "collection keeps the filters of its first start, even while it is empty. Declare those, rename the collection, or set " +
+      "KV_PATH to a new store.",
     ]]);
   });
 });
