@@ -25,8 +25,8 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
   const { name, fields, nouns: { an, one, many } } = resource;
   const [path, ownedItem] = [pathOf(resource), ownedItemOf(resource)];
   const names = Object.keys(fields);
-  const [integer] = Object.entries(fields).find(([, schema]) => typeOf(schema) === "integer") ?? [];
-  const negative = integer === undefined ? "" : `; if N is negative, write --${optionOf(integer)}=-5`;
+  const [signed] = Object.entries(fields).find(([, schema]) => canBeNegative(schema)) ?? [];
+  const negative = signed === undefined ? "" : `; if N is negative, write --${optionOf(signed)}=-5`;
   return {
     [`${name} list`]: {
       options: { json: {} },
@@ -114,6 +114,10 @@ function valueOf(schema: Schema): Option {
     value: choices?.map(String).join("|") ?? PLACEHOLDERS[String(type)] ?? "TEXT",
     ...(items && { isRepeatable: true }),
   };
+}
+
+function canBeNegative(schema: Schema): boolean {
+  return typeOf(schema) === "integer" && (resolved(schema).minimum ?? -1) < 0;
 }
 
 function typeOf(schema: Schema): string {

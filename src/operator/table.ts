@@ -20,9 +20,15 @@ export function startTable<Item>(
     return out(
       asJson
         ? printableJson(`{${members.map(([name, cell]) => `"${name}":${stringifyJson(cell)}`).join()}}`)
-        : cells.map(([, cell]) => printable(`${cell ?? "-"}`)).join("\t"),
+        : cells.map(([, cell]) => printable(textOf(cell))).join("\t"),
     );
   };
+}
+
+/** A cell as text. True and false are `yes` and `no`, as in options. */
+function textOf(cell: unknown): string {
+  if (typeof cell === "boolean") return cell ? "yes" : "no";
+  return typeof cell === "object" && cell !== null ? stringifyJson(cell) : `${cell ?? "-"}`;
 }
 
 /** Replaces control characters, which could disrupt the terminal, and bidirectional controls. */

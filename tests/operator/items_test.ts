@@ -1,4 +1,7 @@
 import { assertEquals } from "@std/assert";
+import { itemCommands } from "../../src/operator/item_commands.ts";
+import { resource } from "../../src/resource/mod.ts";
+import { integer, type Members, optional } from "../../src/web/schema.ts";
 import { Operator } from "../support/operator.ts";
 import { assertConsistent, storeName } from "../support/stored_rows.ts";
 
@@ -27,7 +30,7 @@ Deno.test("items things list prints every thing and the account that added it", 
   assertEquals(heading, ["id\tname\tweight\tstate\tisSpare\tlabels\taccountId"]);
   assertEquals(
     list,
-    ["Hammer", "Tom", "Kim"].map((name, n) => `${n + 1}\t${name}\t9007199254740993\tnew\tfalse\t-\t${id}`),
+    ["Hammer", "Tom", "Kim"].map((name, n) => `${n + 1}\t${name}\t9007199254740993\tnew\tno\t-\t${id}`),
   );
   const hammer =
     `{"id":1,"name":"Hammer","weight":9007199254740993,"state":"new","isSpare":false,"accountId":"${id}"}`;
@@ -112,4 +115,26 @@ Deno.test("items things COMMAND changes and removes things whose stored names ar
   ]]);
   assertEquals([refused, removed], [2, 0]);
   await assertConsistent(service.kv);
+});
+
+Deno.test("itemCommands() explains negative numbers only if a field can have one", () => {
+  const helpWith = (fields: Members) => {
+    const cups = resource({
+      name: "cups",
+      item: "Cup",
+      tag: { name: "Cups", description: "All cups" },
+      noun: ["a cup", "cups"],
+      fields,
+      filters: [],
+      examples: { item: {}, change: {} },
+    });
+    return itemCommands([cups]).commands["cups set"]?.help;
+  };
+  const fields = { price: optional(integer(0, 9)) };
+
+  assertEquals(helpWith(fields), "update a cup of any account");
+  assertEquals(
+    helpWith({ ...fields, heatLoss: optional(integer(-9, 9)) }),
+    "update a cup of any account; if N is negative, write --heat-loss=-5",
+  );
 });
