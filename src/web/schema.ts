@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from "./body.ts";
-import { exactInteger } from "./json.ts";
+import { exactInteger, stringifyJson } from "./json.ts";
 import { nearestName, shownName } from "./unknown_names.ts";
 
 /** The part of JSON Schema (draft 2020-12) that describes schemas. */
@@ -135,10 +135,11 @@ export function text(
   });
 }
 
-/** An integer from `min` to `max`, both safe integers. As text, it may not have more digits than `max`. */
+/** An integer from `min` to `max`, both safe integers. As text, it may not have more digits than the longer of them. */
 export function integer(min: number, max: number, annotations: Annotations = {}): Schema<number> {
   const expected = `be an integer from ${min} to ${max}`;
-  const digits = new RegExp(`^\\d{1,${`${max}`.length}}$`);
+  const length = Math.max(...[min, max].map((bound) => `${Math.abs(bound)}`.length));
+  const digits = new RegExp(`^${min < 0 ? "-?" : ""}\\d{1,${length}}$`);
   return scalar({
     json: { type: "integer", minimum: min, maximum: max, ...annotations },
     accepts: isInteger,
@@ -316,7 +317,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       const prefix = subject && `${subject}.`;
       const [parsed] = together(
         () => parseMembers(value, prefix, isStrict),
-        () => isStrict && requireKnown(Object.keys(value), members, `unknown member ${prefix}`),
+        () => isStrict && requireKnown(Object.keys(value), members, `unknown field ${prefix}`),
       );
       return parsed;
     },
@@ -342,7 +343,7 @@ function memberJson(schema: Schema): JsonSchema {
   const { default: defaultValue, ...json } = schema.json;
   if (defaultValue === undefined) return json;
   const { description } = resolved(schema);
-  const usual = `${defaultValue} by default`;
+  const usual = `${typeof defaultValue === "string" ? defaultValue : stringifyJson(defaultValue)} by default`;
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 

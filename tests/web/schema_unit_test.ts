@@ -1,6 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import {
   answer,
+  boolean,
   int64,
   integer,
   Invalid,
@@ -152,11 +153,11 @@ Deno.test("parse() of an object refuses unknown fields on every level if it is s
     assertEquals<unknown>(parse({ ...known, id: null }), known);
     assertEquals(assertThrows(() => parse(sent), Invalid).faults, [
       "items[0].name must be a string",
-      "unknown member items[0].tag; did you mean tags?",
-      "unknown member items[1].neme; did you mean name?",
-      "unknown member size.x",
-      "unknown member Items; did you mean items?",
-      "unknown member __proto__",
+      "unknown field items[0].tag; did you mean tags?",
+      "unknown field items[1].neme; did you mean name?",
+      "unknown field size.x",
+      "unknown field Items; did you mean items?",
+      "unknown field __proto__",
     ]);
   }
 });
@@ -183,6 +184,8 @@ Deno.test("fromStrings() reads integers only as plain digits, at most as many as
   for (const wrong of ["", "1", "31", "002", "-2", "2.0", "1e1", " 2", "２", "0x2", "1n"]) {
     assertThrows(() => fromStrings(days, wrong), Invalid, "value must be an integer from 2 to 30");
   }
+  assertEquals(["-40", "7", "007"].map((text) => fromStrings(integer(-100, 9), text)), [-40, 7, 7]);
+  assertThrows(() => fromStrings(integer(-9, 9), "--7"), Invalid, "value must be an integer from -9 to 9");
   for (const digits of ["0", "-7", "9007199254740993", "-9223372036854775808"]) {
     assertEquals(`${fromStrings(int64(), digits)}`, digits);
   }
@@ -206,7 +209,7 @@ Deno.test("fromStrings() accepts one string, or any number for a list, which ski
 Deno.test("Schema.json has bounds, describes the defaults of requests, and refers to named schemas", () => {
   const status = named("Status", oneOf(["a", "b"], { description: "State" }));
   const members = { name: text({ max: 9 }), status: optional(status, "a"), note: optional(text()) };
-  const kind = object({ kind: optional(text(), "x") }).json.properties?.kind;
+  const usual = (schema: Schema) => object({ some: schema }).json.properties?.some?.description;
   const ref = { $ref: "#/components/schemas/Status" };
   const name = { type: "string", minLength: 1, maxLength: 9 };
 
@@ -229,7 +232,10 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
     type: "object",
     properties: { name, status: ref, note: { type: "string" } },
   });
-  assertEquals<unknown>(kind, { type: "string", description: "x by default" });
+  assertEquals(usual(optional(text(), "x")), "x by default");
+  assertEquals(usual(optional(boolean(), false)), "false by default");
+  assertEquals(usual(optional(int64(), 2n ** 63n - 1n)), "9223372036854775807 by default");
+  assertEquals(usual(optional(list(text(), 2), [])), "[] by default");
   assertEquals<unknown>(object({ id: readOnly(integer(1, 2)) }).json.properties, {
     id: { type: "integer", minimum: 1, maximum: 2, readOnly: true },
   });
