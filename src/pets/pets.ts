@@ -8,9 +8,7 @@ const FIELDS = {
   name: nameText(255, [CONTROLS], "The animal's name"),
   categoryId: int64({
     description:
-      "Identifier of the category the animal belongs to. An int64, stored exactly. JavaScript's `JSON.parse` rounds integers beyond 2^53. To read them exactly, pass a reviver that uses " +
-      "the source text: " +
-      "`JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
+      "Identifier of the category the animal belongs to, stored exactly. JavaScript rounds integers beyond 2^53, unless you read them with `JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
   }),
   status: optional(
     named("PetStatus", oneOf(PET_STATUSES, { description: "Availability status" })),

@@ -13,7 +13,7 @@
  * ```ts
  * import { assertEquals } from "@std/assert";
  * import { openStore, Transactions, Versions } from "../engine/mod.ts";
- * import { boolean, text } from "../web/schema.ts";
+ * import { boolean, text } from "../web/mod.ts";
  *
  * const notes = resource({
  *   name: "notes",

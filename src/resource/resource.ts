@@ -135,7 +135,7 @@ const AND = new Intl.ListFormat("en-GB");
  * @example
  * ```ts
  * import { assertEquals } from "@std/assert";
- * import { optional, text } from "../web/schema.ts";
+ * import { optional, text } from "../web/mod.ts";
  *
  * const notes = resource({
  *   name: "notes",
