@@ -14,6 +14,7 @@ import {
   openApiDocument,
   operation,
   SERVICE,
+  stringifyJson,
 } from "../web/mod.ts";
 import type { Catalogue, Operation } from "../resource/mod.ts";
 
@@ -83,7 +84,7 @@ export function documentOperations(
     },
   }, (_input, { request }) => {
     document ??= new CompressedText(
-      JSON.stringify(openApiDocument(operations(), publicUrl, interfaceForClients(catalogue))),
+      stringifyJson(openApiDocument(operations(), publicUrl, interfaceForClients(catalogue))),
       "application/json",
     );
     return document.respondTo(request);

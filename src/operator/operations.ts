@@ -7,6 +7,7 @@ import {
   NO_STORE,
   openApiDocument,
   operation,
+  stringifyJson,
 } from "../web/mod.ts";
 import type { Items, Operation } from "../resource/mod.ts";
 import { accountOperations, type AccountStores } from "./account_operations.ts";
@@ -78,7 +79,7 @@ export function servedOperations(
       summary: "Get the OpenAPI document of operators' operations",
     },
     () =>
-      jsonResponse(JSON.stringify(openApiDocument(operations, publicUrl, interfaceForOperators(title))), {
+      jsonResponse(stringifyJson(openApiDocument(operations, publicUrl, interfaceForOperators(title))), {
         headers: NO_STORE,
       }),
   );

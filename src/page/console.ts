@@ -1,5 +1,12 @@
 // The console, before its script starts: the form for a key, the meter, and a form for each operation's requests.
-import { type DeclaredOperation, type InputMember, inputsOf, resolved, type Schema } from "../web/mod.ts";
+import {
+  type DeclaredOperation,
+  type InputMember,
+  inputsOf,
+  resolved,
+  type Schema,
+  stringifyJson,
+} from "../web/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { type Html, html } from "./html.ts";
@@ -217,5 +224,5 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOper
 /** The schema's example as JSON text, indented by `indent` spaces; empty if there is none. */
 export function exampleOf(schema: Schema | undefined, indent = 0): string {
   const [example] = (schema && resolved(schema).examples) ?? [];
-  return example === undefined ? "" : JSON.stringify(example, null, indent);
+  return example === undefined ? "" : stringifyJson(example, indent);
 }

@@ -1,5 +1,5 @@
 import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
-import { faultsIn, type Members, resolved, type Schema } from "../web/mod.ts";
+import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/mod.ts";
 import type { Catalogue, Resource } from "./resource.ts";
 
 /** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
@@ -155,7 +155,7 @@ function isFilterable(schema: Schema): boolean {
 /** A name that two different schemas have; undefined if there is none. */
 function sharedNameIn(schemas: readonly Schema[]): string | undefined {
   const all = schemas.flatMap(({ definitions }) => Object.entries(definitions))
-    .map(([name, json]) => [name, JSON.stringify(json)] as const);
+    .map(([name, json]) => [name, stringifyJson(json)] as const);
   const [name] = all.find(([name, json]) => all.some(([other, its]) => other === name && its !== json)) ?? [];
   return name;
 }

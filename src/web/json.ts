@@ -176,7 +176,7 @@ function isAboutToken(message: string): boolean {
 }
 
 /**
- * Writes a value as JSON, with all digits of a bigint.
+ * Writes a value as JSON, with all digits of a bigint. Indents it by `indent` spaces, unless it has a bigint.
  *
  * @example
  * ```ts
@@ -185,9 +185,9 @@ function isAboutToken(message: string): boolean {
  * assertEquals(stringifyJson({ id: 9007199254740993n, tags: ["a"] }), '{"id":9007199254740993,"tags":["a"]}');
  * ```
  */
-export function stringifyJson(value: unknown): string {
+export function stringifyJson(value: unknown, indent = 0): string {
   try {
-    return JSON.stringify(value);
+    return JSON.stringify(value, null, indent);
   } catch {
     // The value contains a bigint.
     return stringifyParts(value);

@@ -2,6 +2,7 @@ import { DEPRECATION_HEADERS } from "./deprecation.ts";
 import { type ErrorKind, ERRORS } from "./error.ts";
 import { EXTENSION, NO_IDEMPOTENCY_KEY } from "./headers.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
+import { stringifyJson } from "./json.ts";
 import { MAX_ID_LENGTH } from "./request.ts";
 import type { Access } from "./router.ts";
 import {
@@ -157,7 +158,7 @@ export function openApiDocument(
     path,
     Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
   ]);
-  const text = JSON.stringify([paths, responses]);
+  const text = stringifyJson([paths, responses]);
   const headers = Object.entries(HEADERS).filter(([name]) => text.includes(`"${referenceTo(name)}"`));
   return {
     openapi: "3.1.0",
@@ -309,7 +310,7 @@ export function conflictIn(operations: readonly DeclaredOperation[]): string | u
     const names: readonly (readonly [name: string, meaning: unknown])[] = [
       [`the path ${method} ${path}`, operation],
       [`the operation ${id}`, operation],
-      ...schemas.map(([name, json]) => [`the schema ${name}`, JSON.stringify(json)] as const),
+      ...schemas.map(([name, json]) => [`the schema ${name}`, stringifyJson(json)] as const),
     ];
     for (const [name, meaning] of names) {
       if (meanings.has(name) && meanings.get(name) !== meaning) return name;

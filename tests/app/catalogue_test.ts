@@ -1,7 +1,15 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import { type Declaration, type Resource, resource, ResourceError } from "../../src/resource/mod.ts";
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  type Catalogue,
+  type Declaration,
+  openCollections,
+  type Resource,
+  resource,
+  ResourceError,
+} from "../../src/resource/mod.ts";
 import { nameText } from "../../src/web/name.ts";
-import { named, oneOf, text } from "../../src/web/schema.ts";
+import { int64, named, oneOf, optional, text } from "../../src/web/schema.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";
 import { THINGS } from "../support/things.ts";
 
@@ -45,4 +53,23 @@ Deno.test.each<[string, readonly Resource[]]>([
     error.message,
     `A resource shares ${shared} with another or the rest of the service: rename it.`,
   );
+});
+
+Deno.test("createService() documents examples and defaults beyond 2^53 digit for digit", async () => {
+  const fields = { ean: int64(), weight: optional(int64(), 9007199254740995n) };
+  const jugs = resource({
+    ...CUPS,
+    fields,
+    filters: [],
+    examples: { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } },
+  });
+  const catalogue: Catalogue = { title: "Jugs", resources: [jugs] };
+  await using service = await Harness.open({ catalogue, operatorToken: OPERATOR_TOKEN });
+
+  await openCollections(service.store, catalogue, { create: true });
+
+  for (const path of ["/", "/v1/openapi.json", "/operator/v1/openapi.json"]) {
+    const response = await service.fetch(`GET ${path}`, { key: OPERATOR_TOKEN });
+    assertStringIncludes(await response.text(), "9007199254740993");
+  }
 });

@@ -6,6 +6,7 @@ import { OF_THINGS } from "./things.ts";
 import { errorsOf, type Interface, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import type { JsonSchema } from "../../src/web/schema.ts";
+import { stringifyJson } from "../../src/web/json.ts";
 import { createMatcher } from "../../src/web/router.ts";
 
 /** The part of an OpenAPI document that is used here. */
@@ -76,7 +77,7 @@ export class Description {
     operations: readonly DeclaredOperation[],
     described: Interface = interfaceForClients(OF_THINGS),
   ): Description {
-    const text = JSON.stringify(openApiDocument(operations, "", described));
+    const text = stringifyJson(openApiDocument(operations, "", described));
     const name = operations.map(({ id, errors }) => `${id} ${errors.map(({ code }) => code)}`).join() + text;
     const description = Description.#known.get(name) ?? new Description(operations, text, described);
     Description.#known.set(name, description);
