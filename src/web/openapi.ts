@@ -304,9 +304,12 @@ function referenceTo(header: string): string {
 /** A name that two of these operations use differently, such as `the path GET /v1/toys`; undefined if there is none. */
 export function conflictIn(operations: readonly DeclaredOperation[]): string | undefined {
   const meanings = new Map<string, unknown>();
+  const error = errorOf(operations);
   for (const operation of operations) {
     const { id, method, path } = operation;
-    const schemas = schemasOf(operation).flatMap(({ definitions }) => Object.entries(definitions));
+    const schemas = [error, ...schemasOf(operation)].flatMap(({ definitions }) =>
+      Object.entries(definitions)
+    );
     const names: readonly (readonly [name: string, meaning: unknown])[] = [
       [`the path ${method} ${path}`, operation],
       [`the operation ${id}`, operation],

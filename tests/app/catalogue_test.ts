@@ -41,6 +41,9 @@ Deno.test.each<[string, readonly Resource[]]>([
   ["the operation createAccount", [resource({ ...CUPS, item: "Account" })]],
   ["the schema Cup", [resource({ ...CUPS, name: "cup" })]],
   ["the schema Kind", [resource(CUPS), JUGS]],
+  ["the schema Error", [
+    resource({ ...CUPS, fields: { ...FIELDS, kind: named("Error", oneOf(["a", "b"])) } }),
+  ]],
 ])("createService() refuses resources that share %s", async (shared, others) => {
   using kv = await Deno.openKv(":memory:");
 
