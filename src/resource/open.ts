@@ -114,6 +114,9 @@ function* faultsOf(
     if (!FIELD_NAME.test(field)) {
       yield `must not have a field with the name ${field}: it must begin in lower case and have only ASCII letters and digits`;
     }
+    if ([resolved(schema).type].flat().includes("object")) {
+      yield `must not have an object as the field ${field}, because PATCH does not merge it: declare its fields one by one`;
+    }
     if (!("defaultValue" in schema)) continue;
     for (const fault of faultsIn(schema, schema.defaultValue, field)) {
       yield `has an invalid default: ${fault}`;

@@ -157,7 +157,10 @@ export function resource(declaration: Declaration): Resource {
   const one = an.replace(/^an? /, "");
   const items = name.replaceAll(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   const code = item.replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
-  const removable = Object.entries(fields).filter(([, schema]) => isRemovable(schema)).map(([name]) => name);
+  const namesOf = (isWanted: (schema: Schema) => boolean) =>
+    Object.entries(fields).filter(([, schema]) => isWanted(schema)).map(([name]) => name);
+  const removable = namesOf(isRemovable);
+  const nullables = namesOf((schema) => !isRemovable(schema) && schema.accepts(null));
   const members = { id: ID, ...fields };
   const added = { id: 1, ...withDefaults(fields, examples.item) };
   const itemSchema = named(item, answer(members, { examples: [added] }));
@@ -181,11 +184,7 @@ export function resource(declaration: Declaration): Resource {
       patch: named(
         `${item}Patch`,
         object({ id: readOnly(ID), ...mergePatch(fields) }, {
-          description: `A JSON Merge Patch (RFC 7396). ${
-            removable.length === 0
-              ? "Fields cannot be removed, so none may be null."
-              : `Null removes ${AND.format(removable)}. No other field may be null.`
-          }`,
+          description: `A JSON Merge Patch (RFC 7396). ${aboutNull(removable, nullables)}`,
           examples: [examples.change],
         }),
       ),
@@ -210,6 +209,14 @@ export function resource(declaration: Declaration): Resource {
       return { id, ...withDefaults(fields, after) };
     },
   };
+}
+
+/** What null means in a patch, given the fields that it removes and those that can have it as a value. */
+function aboutNull(removable: readonly string[], nullables: readonly string[]): string {
+  if (removable.length + nullables.length === 0) return "Fields cannot be removed, so none may be null.";
+  const removed = removable.length === 0 ? [] : [`Null removes ${AND.format(removable)}.`];
+  const valued = nullables.length === 0 ? [] : [`Null is a value of ${AND.format(nullables)}.`];
+  return [...removed, ...valued, "No other field may be null."].join(" ");
 }
 
 /** The values of fields in declared order. A field without a value gets its default. */

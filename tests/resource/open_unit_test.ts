@@ -14,6 +14,8 @@ import {
   list,
   type Members,
   named,
+  nullable,
+  object,
   oneOf,
   optional,
   type Schema,
@@ -113,6 +115,11 @@ Deno.test.each<[string, Resources]>([
   ...(["a ", "a cup"] as const).map((one): [string, Resources] => [
     'The resource cups must have nouns such as ["a toy", "toys"].',
     [resource({ ...DECLARATION, noun: [one, one === "a " ? "cups" : ""] })],
+  ]),
+  ...[object({}), nullable(object({ x: int64() }))].map((schema): [string, Resources] => [
+    "The resource cups must not have an object as the field size, because PATCH does not merge it: declare its fields " +
+    "one by one.",
+    [withField("size", schema)],
   ]),
   [
     "The resource cups has an invalid default: note must have 1 to 3 characters.",

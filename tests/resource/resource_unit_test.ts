@@ -1,6 +1,15 @@
 import { assertEquals } from "@std/assert";
 import { type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
-import { boolean, int64, oneOf, optional, text } from "../../src/web/schema.ts";
+import {
+  boolean,
+  int64,
+  type Members,
+  nullable,
+  oneOf,
+  optional,
+  resolved,
+  text,
+} from "../../src/web/schema.ts";
 
 const FIELDS = {
   name: text({ max: 9 }),
@@ -43,6 +52,22 @@ Deno.test("resource() changes items by merge patches, and keeps the declared ord
     '{"id":1,"name":"Old","size":"big","isNew":true,"weight":90,"note":"chipped"}',
   );
   assertEquals(JSON.stringify(changed({ ...cup, note: "chipped" }, { note: null })), JSON.stringify(cup));
+});
+
+Deno.test.each<[string, Members]>([
+  ["Fields cannot be removed, so none may be null.", {}],
+  ["Null removes note. No other field may be null.", { note: optional(text({ max: 9 })) }],
+  ["Null is a value of shelf. No other field may be null.", { shelf: nullable(text({ max: 9 })) }],
+  [
+    "Null removes note and shelf. Null is a value of box. No other field may be null.",
+    { note: optional(text()), shelf: optional(nullable(text())), box: nullable(text()) },
+  ],
+])("resource() describes null in a patch: %s", (description, fields) => {
+  const examples = { item: {}, change: {} };
+
+  const { schemas } = resource({ ...DECLARATION, fields, filters: [], examples });
+
+  assertEquals(resolved(schemas.patch).description, `A JSON Merge Patch (RFC 7396). ${description}`);
 });
 
 Deno.test("resource() types items, and refuses wrong filters, examples and nouns as type errors", () => {
