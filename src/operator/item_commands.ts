@@ -86,7 +86,11 @@ function parsePatch({ fields, schemas }: Resource, options: Arguments["options"]
     });
     return schemas.patch.parse(Object.fromEntries(members), "");
   } catch (error) {
-    throw error instanceof Invalid ? new UsageError(error.message) : error;
+    if (!(error instanceof Invalid)) throw error;
+    // Each fault begins with the name of a field.
+    throw new UsageError(
+      error.faults.map((fault) => fault.replace(/^\w+/, (name) => `--${optionOf(name)}`)).join("; "),
+    );
   }
 }
 
@@ -104,7 +108,7 @@ function optionOf(field: string): string {
   return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-const PLACEHOLDERS: Readonly<Record<string, string>> = { integer: "N", boolean: "yes|no" };
+const PLACEHOLDERS: Readonly<Record<string, string>> = { integer: "N", boolean: "yes|no", object: "JSON" };
 
 /** The value of a field's option: its choices or a placeholder. The option of a list can be repeated. */
 function valueOf(schema: Schema): Option {

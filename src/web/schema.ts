@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from "./body.ts";
-import { exactInteger, stringifyJson } from "./json.ts";
+import { exactInteger, parseJson, stringifyJson } from "./json.ts";
 import { nearestName, shownName } from "./unknown_names.ts";
 
 /** The part of JSON Schema (draft 2020-12) that describes schemas. */
@@ -323,7 +323,13 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
     },
     accepts: (value): value is JsonObject =>
       isJsonObject(value) && entries.every(([name, { accepts }]) => accepts(value[name])),
-    fromStrings: ([text]) => text,
+    fromStrings([text = ""], name) {
+      try {
+        return parseJson(text);
+      } catch {
+        throw new Invalid(`${name} must be an object in JSON`);
+      }
+    },
   };
 }
 

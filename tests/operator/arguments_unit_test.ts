@@ -71,14 +71,14 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
     "items things delete 1.0",
   ],
   "items things set needs --name, --weight, --state, --is-spare or --labels": ["items things set 1"],
-  "state must be one of new, used, lost": ["items things set 1 --state broken"],
+  "--state must be one of new, used, lost": ["items things set 1 --state broken"],
   "--is-spare must be yes or no": ["items things set 1 --is-spare true"],
-  "name must have 1 to 255 characters": ["items things set 1 --name <empty>"],
-  "name must have a character other than whitespace, and no control characters (Unicode Cc)": [
+  "--name must have 1 to 255 characters": ["items things set 1 --name <empty>"],
+  "--name must have a character other than whitespace, and no control characters (Unicode Cc)": [
     "items things set 1 --name <blank>",
     "items things set 1 --name <tab>",
   ],
-  "weight must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
+  "--weight must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
     `items things set 1 --weight=${id}`
   ),
   "messages take needs a number N": ["messages take"],

@@ -199,6 +199,8 @@ Deno.test("fromStrings() accepts one string, or any number for a list, which ski
     assertThrows(() => fromStrings(schema, "1", "1"), Invalid, "value must be given at most once");
   }
   assertEquals(fromStrings(list(days(), 9), "2", "3"), [2, 3]);
+  assertEquals(fromStrings(list(object({ days: days() }), 9), '{"days":2}'), [{ days: 2 }]);
+  assertThrows(() => fromStrings(object({}), "{"), Invalid, "value must be an object in JSON");
   assertEquals(fromStrings(list(text(), 9), ""), []);
 
   function days(): Schema<number> {
