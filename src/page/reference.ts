@@ -95,12 +95,11 @@ function row({ name, place, isRequired, schema }: InputMember): Html {
 }
 
 /** Type and bounds of a value in words. */
-function typeOf(
-  { type, format, enum: values, minimum, maximum, minLength, maxLength, ...rest }: InputMember["schema"],
-): string {
-  const [low, high, unit] = type === "string"
-    ? [minLength, maxLength, " characters"]
-    : [minimum, maximum, ""];
+function typeOf({ type, format, enum: values, ...rest }: InputMember["schema"]): string {
+  // A schema has the bounds of one type only.
+  const low = rest.minimum ?? rest.minLength;
+  const high = rest.maximum ?? rest.maxLength ?? rest.maxItems;
+  const unit = rest.maxLength ? " characters" : rest.maxItems ? " items" : "";
   const bounds = high === undefined ? "" : `, ${low === undefined ? "at most " : `${low} to `}${high}${unit}`;
   const otherwise = rest.default === undefined ? "" : `, default ${rest.default}`;
   return (values?.join(" | ") ?? `${format ?? String(type).replace(",", " or ")}${bounds}`) + otherwise;

@@ -136,6 +136,19 @@ Deno.test("getPage() contains every operation, error and plan of the API", async
   assertStringIncludes(html, `Request ${PLAN_LIMITS.free.minute + 1} of a minute is refused`);
 });
 
+Deno.test("getPage() describes fields with their bounds, also if they can be null", async () => {
+  const { html } = await getPage();
+
+  for (
+    const facts of [
+      "query, integer, 1 to 100, default 20",
+      "body, string, 1 to 255 characters, required",
+      "body, array, at most 5 items",
+      "body, array or null, at most 5 items",
+    ]
+  ) assertStringIncludes(html, `<i>${facts}.</i>`);
+});
+
 Deno.test("getPage() explains Prefer once, and fills it in for the operations that accept it", async () => {
   const { html } = await getPage();
 
