@@ -100,6 +100,7 @@ export class Invalid extends Error {
 /** Options of {@linkcode text}. With `max`, a text must have 1 to `max` Unicode code points. */
 export interface TextRules extends Annotations {
   readonly max?: number;
+  /** Documents show its source, so of its flags they know only `u`. */
   readonly pattern?: RegExp;
   /** Follows `must` in the message if the text does not match the pattern. By default, it shows the pattern. */
   readonly rule?: string;
@@ -130,7 +131,8 @@ export function text(
       if (max !== undefined && (value === "" || (value.length > max && [...value].length > max))) {
         return `have 1 to ${max} characters`;
       }
-      return pattern?.test(value) === false ? rule : undefined;
+      // Unlike `test`, this does not depend on earlier calls if the pattern has the flag `g`.
+      return pattern && value.search(pattern) < 0 ? rule : undefined;
     },
   });
 }

@@ -37,6 +37,7 @@ function fromStrings(schema: Schema, ...texts: string[]): unknown {
 
 Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
   [text({ max: 3 }), ["a", "🐶", "abc", "🐶🐱", "🐶🐱🐭", "   ", "a\u0000", "e\u0301x"]],
+  [text({ pattern: /^\d+$/g }), ["1", "12", "123"]],
   [integer(2, 3), [2, 3]],
   [int64(), [0, -1, 2 ** 53 - 1, 2n ** 53n, 2n ** 63n - 1n, -(2n ** 63n)]],
   [int64({ minimum: 1 }), [1]],
