@@ -319,7 +319,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       const prefix = subject && `${subject}.`;
       const [parsed] = together(
         () => parseMembers(value, prefix, isStrict),
-        () => isStrict && requireKnown(Object.keys(value), members, `unknown field ${prefix}`),
+        () => isStrict && requireKnown(Object.keys(value), members, `unknown member ${prefix}`),
       );
       return parsed;
     },

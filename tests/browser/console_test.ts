@@ -57,7 +57,7 @@ Deno.test("page asks for strict handling, so that a mistyped field is refused", 
   assertEquals(await call(page), "400");
 
   const message = await page.locator("#answer-message").textContent();
-  assertEquals(message, `unknown field ${TYPO}; did you mean ${FIELD}?`);
+  assertEquals(message, `unknown member ${TYPO}; did you mean ${FIELD}?`);
 });
 
 Deno.test("page shows markup in an item as isolated text", async () => {

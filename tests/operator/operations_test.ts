@@ -221,7 +221,7 @@ Deno.test("listAccounts() returns all accounts in pages, and filters them by sta
 });
 
 Deno.test.each<[string, unknown, RegExp]>([
-  [`POST ${ACCOUNTS}`, { name: "a", paln: "pro" }, /^unknown field paln; did you mean plan\?/],
+  [`POST ${ACCOUNTS}`, { name: "a", paln: "pro" }, /^unknown member paln; did you mean plan\?/],
   [
     `POST ${ACCOUNTS}`,
     { name: "a", plan: "gold" },

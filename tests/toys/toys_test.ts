@@ -58,7 +58,7 @@ Deno.test("toys take the place of the shipped collection by the steps of the gui
           "from 0 to 1000000; material is required and must be one of wood, metal, plastic, plush, paper; inStock is " +
           "required and must be true or false.",
         ],
-        ["POST /v1/toys", { ...ROBOT, instock: true }, "unknown field instock; did you mean inStock?"],
+        ["POST /v1/toys", { ...ROBOT, instock: true }, "unknown member instock; did you mean inStock?"],
         ["GET /v1/toys?inStock=yes", undefined, "The query parameter inStock must be true or false."],
         ["GET /v1/toys?status=sold", undefined, "unknown query parameter status."],
       ] as const

@@ -154,11 +154,11 @@ Deno.test("parse() of an object refuses unknown fields on every level if it is s
     assertEquals<unknown>(parse({ ...known, id: null }), known);
     assertEquals(assertThrows(() => parse(sent), Invalid).faults, [
       "items[0].name must be a string",
-      "unknown field items[0].tag; did you mean tags?",
-      "unknown field items[1].neme; did you mean name?",
-      "unknown field size.x",
-      "unknown field Items; did you mean items?",
-      "unknown field __proto__",
+      "unknown member items[0].tag; did you mean tags?",
+      "unknown member items[1].neme; did you mean name?",
+      "unknown member size.x",
+      "unknown member Items; did you mean items?",
+      "unknown member __proto__",
     ]);
   }
 });

@@ -37,7 +37,7 @@ for (const sample of SAMPLES) {
     const text = await response.clone().text();
     if (!isStrict) return assertEquals(response.status, status);
     await assertError(response, 400, "invalid_request", UNKNOWN);
-    assertEquals(text.includes("unknown field staet"), request.json !== undefined);
+    assertEquals(text.includes("unknown member staet"), request.json !== undefined);
   });
 
   Deno.test(`${operation.id}() ${isForClients || isStrict ? "refuses" : "ignores"} unknown names with handling=strict`, async () => {
@@ -96,17 +96,17 @@ Deno.test("service names each unknown name once, with the known one that it rese
 
   for (
     const [target, json, message] of [
-      ["PATCH /v1/things/1", { staet: "lost" }, "unknown field staet; did you mean state?"],
+      ["PATCH /v1/things/1", { staet: "lost" }, "unknown member staet; did you mean state?"],
       [
         "PATCH /v1/things/1",
         { owner: 1, Name: "Tom" },
-        "unknown field owner; unknown field Name; did you mean name?",
+        "unknown member owner; unknown member Name; did you mean name?",
       ],
       [
         "PATCH /v1/things/1?state=1",
         { ids: 1, name: 7, Weight: 2, x: 3 },
-        "unknown query parameter state; name must be a string; unknown field ids; " +
-        "unknown field Weight; did you mean weight? unknown field x.",
+        "unknown query parameter state; name must be a string; unknown member ids; " +
+        "unknown member Weight; did you mean weight? unknown member x.",
       ],
       [
         "GET /v1/things?State=lost&State=lost&limit=0",
@@ -122,10 +122,10 @@ Deno.test("service names each unknown name once, with the known one that it rese
       [
         "POST /v1/account/key",
         { grace_seconds: 0 },
-        "unknown field grace_seconds; did you mean graceSeconds?",
+        "unknown member grace_seconds; did you mean graceSeconds?",
       ],
-      ["POST /v1/accounts", { name: "me", plan: "pro" }, "unknown field plan."],
-      ["POST /v1/things", { ...HAMMER, id: 1 }, "unknown field id."],
+      ["POST /v1/accounts", { name: "me", plan: "pro" }, "unknown member plan."],
+      ["POST /v1/things", { ...HAMMER, id: 1 }, "unknown member id."],
     ] as const
   ) {
     const response = await workshop.call(target, { json, headers: STRICT });
