@@ -12,7 +12,9 @@ import {
   dayTotalKey,
   decodeUsage,
   encodeUsage,
+  isSameLimits,
   pastDay,
+  resumeLeases,
   UNUSED,
   type Usage,
   usageKey,
@@ -171,9 +173,14 @@ export class AccountStore {
 
   /** Changes an open account. The result is the account afterwards; null if no open account has this ID. */
   changing(id: string, change: (before: Account) => Partial<Account>): Transaction<Account | null> {
-    return this.#ofOpen(id, (before, write) => {
+    return this.#ofState(id, ({ account: before, usage }, write) => {
+      if (before.closedAt !== null) return null;
       const after = { ...before, ...change(before) };
-      return JSON.stringify(after) === JSON.stringify(before) ? before : this.#put(after, write);
+      if (JSON.stringify(after) === JSON.stringify(before)) return before;
+      if (!isSameLimits(after.limits, before.limits)) {
+        write.set(usageKey(id), encodeUsage(resumeLeases(usage)));
+      }
+      return this.#put(after, write);
     });
   }
 

@@ -1,7 +1,7 @@
 import { versionstampOf } from "../engine/mod.ts";
 import { type Holder, type HolderState, isLater } from "./holder.ts";
 import type { Lease } from "./lease.ts";
-import { type FullWindow, type Limits, roll, type Usage, windowEnd } from "./usage.ts";
+import { type FullWindow, isSameLimits, roll, type Usage, windowEnd } from "./usage.ts";
 
 /** After another process has written a row, it counts as shared for this long, in ms. */
 const SHARED_FOR = 10_000;
@@ -91,10 +91,6 @@ export function nameOfState({ holderRow, usage }: HolderState<Holder>): string {
 export function isLeaseOf(lease: Lease, { usage, holder }: HolderState<Holder>, now: number): boolean {
   return lease.epoch === usage.epoch && lease.minute === usage.minute && roll(usage, now) === usage &&
     isSameLimits(lease.limits, holder.limits);
-}
-
-function isSameLimits(one: Limits, other: Limits): boolean {
-  return one.minute === other.minute && one.day === other.day;
 }
 
 /** When each window was first seen full. If it is no longer full, it stays listed, so no request waits for it again. */

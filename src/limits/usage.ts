@@ -7,6 +7,11 @@ export interface Limits {
   readonly day: number;
 }
 
+/** Whether two limits are the same. */
+export function isSameLimits(one: Limits, other: Limits): boolean {
+  return one.minute === other.minute && one.day === other.day;
+}
+
 /** Length of the first ban, in ms. Each further ban is twice as long. */
 export const FIRST_BAN: number = 5 * MINUTE;
 /** Maximum length of a ban, in ms. */
@@ -215,6 +220,14 @@ export function hasCalled({ minute }: Usage): boolean {
 /** Clears the minute's refusals and all bans, so that the next ban is a first one. */
 export function pardon(usage: Usage): Usage {
   return { ...usage, strikes: 0, refused: 0, bannedUntil: 0, bans: 0 };
+}
+
+/**
+ * Lets processes lease permits again. If a transaction changes a holder's limits, it should write this, or each request
+ * costs a commit until the window that was full under the earlier limits ends.
+ */
+export function resumeLeases(usage: Usage): Usage {
+  return { ...usage, noLeasesUntil: 0 };
 }
 
 /** Whether two usages are the same. */

@@ -97,6 +97,22 @@ Deno.test("service needs few commits at a high rate", async () => {
   assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
+Deno.test("service needs few commits at a high rate after the limits of a full day were raised", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10 });
+  await callAtOnce(12, [service], apiKey, NOWHERE);
+  await service.accounts.change(id, { limits: { minute: 1_000, day: 9_000 } });
+  service.forget();
+
+  for (let count = 0; count < 500; count++) {
+    assertEquals((await call(service, apiKey, NOWHERE)).status, 404);
+    await time.advance(1);
+  }
+
+  assertLessOrEqual(service.commits.length, 50);
+});
+
 Deno.test("service gives its leases back in one commit when it settles", async () => {
   await using service = await RecordingService.open();
   const { time } = service;
