@@ -39,10 +39,14 @@ export class Permits<Of extends Holder> {
     };
     this.#load = batched(async (ids) => {
       const asOf = performance.now();
-      const states = await Promise.all(ids.map(async (id) => {
+      const states = await Promise.allSettled(ids.map(async (id) => {
         return decodeState(holders, id, await store.getMany(stateKeys(holders, id)));
       }));
-      return (index) => states[index] && this.learn(states[index], asOf);
+      return (index) => {
+        const read = states[index];
+        if (read?.status === "rejected") throw read.reason;
+        return read?.value && this.learn(read.value, asOf);
+      };
     });
   }
 

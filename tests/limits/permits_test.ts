@@ -1,8 +1,10 @@
-import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
 import { ACCOUNTS } from "../../src/accounts/account.ts";
 import { decodeState, stateKeys, unstored } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
-import { AGAIN } from "../../src/engine/deadline.ts";
+import { CorruptRow, encodeJson } from "../../src/engine/row.ts";
+import { usageKey } from "../../src/limits/usage.ts";
+import { AGAIN, StoreUnavailable } from "../../src/engine/deadline.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Harness } from "../support/harness.ts";
 
@@ -49,5 +51,25 @@ Deno.test("Permits.of() returns the allowance of an account that is active, howe
   assertStrictEquals(permits.of("first"), first);
   await permits.settle();
   assertEquals(await permits.admit("0").then((decision) => decision?.minute.remaining), 999);
+  await permits.settle();
+});
+
+Deno.test("Permits.admit() fails only for a holder whose row is malformed or whose ID is too long", async () => {
+  await using service = await Harness.open();
+  const { store } = service;
+  const clock = () => service.now;
+  const holders = unstored(() => ({ minute: 60, day: 1_000 }));
+  const permits = new Permits({ store, transactions: new Transactions(store, { clock }), holders, clock });
+  await service.kv.set(usageKey("malformed"), encodeJson({}));
+
+  const malformed = permits.admit("malformed");
+  const long = permits.admit("x".repeat(3_000));
+  const good = permits.admit("good");
+
+  await Promise.all([
+    assertRejects(() => malformed, CorruptRow),
+    assertRejects(() => long, StoreUnavailable),
+    good.then((decision) => assertEquals(decision?.minute.remaining, 59)),
+  ]);
   await permits.settle();
 });
