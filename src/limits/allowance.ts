@@ -155,6 +155,11 @@ export class Allowance<Of extends Holder> {
     return this.#known.seenAt > -Infinity;
   }
 
+  /** The rows had the known state at this time or later, on the `performance.now()` clock. */
+  get asOf(): number {
+    return this.#known.asOf;
+  }
+
   /** Whether there is something to write or to wait for. */
   get isActive(): boolean {
     return this.#owes || this.#lent > 0 || this.#queue.length > 0 || this.#running !== undefined;
@@ -196,6 +201,12 @@ export class Allowance<Of extends Holder> {
   needsTransaction(): boolean {
     const now = this.#shared.clock();
     return this.#leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
+  }
+
+  /** Whether memory would refuse a request. */
+  wouldRefuse(): boolean {
+    const now = this.#shared.clock();
+    return this.#leaseAt(now) === undefined && this.#certainRefusal(now) !== undefined;
   }
 
   /**

@@ -1,12 +1,14 @@
 import { BoundedMap, Metrics } from "../base/mod.ts";
 import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
-import { Allowance, type Shared } from "./allowance.ts";
+import { Allowance, type PermitRequest, type Shared } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
 import type { Decision } from "./usage.ts";
 
 /** How often to check for allowances that have something to do, in ms. */
 const TICK = 50;
 const MAX_KNOWN = 10_000;
+/** A refusal from memory is certain if the holder's rows were read within this time, in ms. */
+const CERTAIN_FOR = 2_000;
 
 /** Options of {@linkcode Permits}. */
 export interface PermitsOptions<Of extends Holder> {
@@ -67,8 +69,8 @@ export class Permits<Of extends Holder> {
 
   /**
    * Decides on a request that arrives now; undefined if there is no such holder, or if the credential does not open it.
-   * Reads the holder if this process does not know it. A later change of its row is noticed by the next transaction, or
-   * with `learn()`.
+   * Reads the holder if this process does not know it. Another process's change of the holder or its usage is noticed
+   * within two seconds, or at once with `learn()`.
    *
    * @throws {StoreUnavailable}
    */
@@ -77,12 +79,19 @@ export class Permits<Of extends Holder> {
     const request = { credential, now: clock(), arrived: performance.now() };
     return retried(async () => {
       const known = this.of(id);
-      const allowance = known?.isKnown ? known : await this.#load(id);
+      const allowance = known && this.#isUsable(known, request) ? known : await this.#load(id);
       if (!allowance || !holders.isOpenedBy(allowance.holder, credential, request.now)) return undefined;
       const decision = allowance.decide(request.arrived) ?? await allowance.request(request);
       if (decision !== AGAIN && decision.refusal) allowance.tell(decision);
       return decision;
     });
+  }
+
+  /** Whether what is known is enough to decide on a request. A refusal needs rows that were read recently. */
+  #isUsable(known: Allowance<Of>, { credential, now, arrived }: PermitRequest): boolean {
+    if (!known.isKnown) return false;
+    if (arrived - known.asOf < CERTAIN_FOR) return true;
+    return this.#shared.holders.isOpenedBy(known.holder, credential, now) && !known.wouldRefuse();
   }
 
   /** How many leases this process has, and how many permits are left in them. */

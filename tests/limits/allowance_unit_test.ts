@@ -676,3 +676,29 @@ const DECISION: Decision = {
   epoch: 0,
   now: NOON,
 };
+
+Deno.test.each([
+  ["ended a ban", { bannedUntil: LATER }, { bannedUntil: 0 }],
+  ["reset a full window", { used: 1_000 }, { used: 0, epoch: 1 }],
+])("Permits.admit() notices within two seconds that another process has %s", async (_, before, after) => {
+  using tenancy = await Tenancy.open(LIMITS, before);
+  const admit = () => tenancy.time.until(tenancy.permits.admit(ID, "key"), 1_000);
+  assert((await admit())?.refusal);
+  await tenancy.time.advance(2_000);
+  await tenancy.changeUsage(after);
+
+  await tenancy.time.advance(2_000);
+
+  assertEquals((await admit())?.minute.remaining, 999);
+});
+
+Deno.test("Permits.admit() notices within two seconds that another process has changed a credential", async () => {
+  using tenancy = await Tenancy.open();
+  const admit = () => tenancy.time.until(tenancy.permits.admit(ID, "other key"), 1_000);
+  assertEquals(await admit(), undefined);
+  await tenancy.change({ credential: "other key" });
+
+  await tenancy.time.advance(2_000);
+
+  assertEquals((await admit())?.minute.remaining, 999);
+});
