@@ -149,13 +149,16 @@ export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWind
 }
 
 /**
- * Gives a lease's unused permits back, except to a minute or day that is over. Ignores a lease from an earlier epoch.
+ * Gives a lease's unused permits back, except to a minute or day that is over. Ignores a lease from an earlier epoch, and
+ * one that is larger than what is leased: it was taken before the row was deleted.
  */
 export function settle(usage: Usage, { epoch, minute, size, left }: Returned): Usage {
   if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
   const { usedToday, leasedToday, used, leased } = usage;
+  const isOfMinute = minute === usage.minute;
+  if (size > leasedToday || left > usedToday || (isOfMinute && (size > leased || left > used))) return usage;
   const day = { ...usage, usedToday: usedToday - left, leasedToday: leasedToday - size };
-  return minute === usage.minute ? { ...day, used: used - left, leased: leased - size } : day;
+  return isOfMinute ? { ...day, used: used - left, leased: leased - size } : day;
 }
 
 /** Refused requests. */

@@ -3,7 +3,7 @@ import { ACCOUNTS } from "../../src/accounts/account.ts";
 import { decodeState, stateKeys, unstored } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { CorruptRow, encodeJson } from "../../src/engine/row.ts";
-import { usageKey } from "../../src/limits/usage.ts";
+import { decodeUsage, usageKey } from "../../src/limits/usage.ts";
 import { AGAIN, StoreUnavailable } from "../../src/engine/deadline.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Harness } from "../support/harness.ts";
@@ -72,4 +72,23 @@ Deno.test("Permits.admit() fails only for a holder whose row is malformed or who
     good.then((decision) => assertEquals(decision?.minute.remaining, 59)),
   ]);
   await permits.settle();
+});
+
+Deno.test("Permits ignore a lease whose usage row was deleted and written anew", async () => {
+  await using service = await Harness.open();
+  const { store } = service;
+  const clock = () => service.now;
+  const holders = unstored(() => ({ minute: 1_000, day: 9_000 }));
+  const open = () => new Permits({ store, transactions: new Transactions(store, { clock }), holders, clock });
+  const [one, other] = [open(), open()];
+  await one.admit("holder");
+  assert(one.count().permits > 1);
+
+  await store.remove([usageKey("holder")]);
+  await other.admit("holder");
+  await other.settle();
+  await one.settle();
+
+  const row = await store.get(usageKey("holder"));
+  assertEquals(row && decodeUsage(row).used, 1);
 });

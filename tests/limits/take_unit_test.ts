@@ -104,6 +104,18 @@ for (
     }],
     ["gives back no permits of another day", { ...lease, minute: NOON - DAY }, {}],
     ["gives back no permits from before a reset", { ...lease, epoch: 1 }, {}],
+    ["gives back no more permits than are leased", { ...lease, size: 9 }, {}],
+    ["gives back no more permits than were used", { ...lease, left: 21 }, {}],
+    ["gives back no more permits of an earlier minute than are leased", {
+      ...lease,
+      minute: NOON - MINUTE,
+      size: 10,
+    }, {}],
+    ["gives back no more permits of an earlier minute than were used", {
+      ...lease,
+      minute: NOON - MINUTE,
+      left: 31,
+    }, {}],
   ] as const
 ) {
   Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
