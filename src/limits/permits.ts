@@ -100,14 +100,15 @@ export class Permits<Of extends Holder> {
     return { leases: leased.length, permits: leased.reduce((sum, { left }) => sum + left, 0) };
   }
 
-  /** Gives every lease back, and writes refusals that are not in their rows yet. */
+  /**
+   * Gives every lease back, and writes refusals that are not in their rows yet. Requests that are waiting for permits of
+   * other processes keep waiting.
+   */
   async settle(): Promise<void> {
     this.#shared.isSettling = true;
     await Promise.all([...this.#active.values()].map((allowance) => allowance.settle()));
     this.#shared.isSettling = false;
-    this.#active.clear();
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    this.#forgetIdle();
   }
 
   /** Keeps an allowance until everything is in its row. */
@@ -117,10 +118,12 @@ export class Permits<Of extends Holder> {
   }
 
   #tick(): void {
-    for (const [id, allowance] of this.#active) {
-      if (allowance.isActive) allowance.tick();
-      else this.#active.delete(id);
-    }
+    for (const allowance of this.#active.values()) allowance.tick();
+    this.#forgetIdle();
+  }
+
+  #forgetIdle(): void {
+    for (const [id, { isActive }] of this.#active) if (!isActive) this.#active.delete(id);
     if (this.#active.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

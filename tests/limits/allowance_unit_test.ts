@@ -692,6 +692,17 @@ Deno.test.each([
   assertEquals((await admit())?.minute.remaining, 999);
 });
 
+Deno.test("Permits.settle() lets waiting requests get permits that another process gives back later", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  const waiting = tenancy.ask(1);
+  await tenancy.time.advance(100);
+  await tenancy.settle();
+
+  await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
+
+  assertEquals(await tenancy.outcomes(waiting), ["ok"]);
+});
+
 Deno.test("Permits.admit() notices within two seconds that another process has changed a credential", async () => {
   using tenancy = await Tenancy.open();
   const admit = () => tenancy.time.until(tenancy.permits.admit(ID, "other key"), 1_000);
