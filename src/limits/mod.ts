@@ -2,7 +2,8 @@
  * Exact limits per minute and per day for accounts, or anything else that has an id, across many processes. What it
  * promises:
  *
- * - A limit is never exceeded, not by a single request: under any crash, clock, lost response or late commit.
+ * - A limit is never exceeded, not by a single request: under any crash, lost response or late commit, and with clocks
+ *   that differ by up to five minutes.
  * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
  * - A holder that keeps sending requests after a refusal is banned for a while. A burst never leads to a ban.
  *

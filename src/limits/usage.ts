@@ -43,8 +43,8 @@ export interface Usage {
   readonly bannedUntil: number;
   /** Number of successive bans, each begun within a day of the end of the previous one. */
   readonly bans: number;
-  /** The minute that the window was moved back from, because a clock was ahead; 0 if it never was. */
-  readonly movedFrom: number;
+  /** No longer used. Earlier releases stored a number here. */
+  readonly obsolete: number;
   /** Requests refused in the minute. May be too low, or too high while processes of earlier releases are running. */
   readonly refused: number;
   /** Additional numbers that a later release has stored. They are kept unchanged. */
@@ -64,7 +64,7 @@ export const UNUSED: Usage = {
   refusedToday: 0,
   bannedUntil: 0,
   bans: 0,
-  movedFrom: 0,
+  obsolete: 0,
   refused: 0,
 };
 
@@ -187,23 +187,21 @@ export function refuse(usage: Usage, limits: Limits, { count, strikes: added }: 
 }
 
 /**
- * Moves both windows to `now`. If a clock that was ahead had moved them far into the future, they move back and keep
- * their counts, and a ban that this clock started ends. When time reaches that minute or day again, its counts continue,
- * and its leased permits stay used.
+ * Moves both windows forward to `now`. If a clock that was ahead had moved them far into the future, they move back and
+ * keep their counts, their leases become void, and a ban that this clock started ends.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;
   const isBack = usage.minute - minute > AHEAD;
   if (minute <= usage.minute && !isBack) return usage;
-  const keepsDay = isBack || [usage.minute, usage.movedFrom].map(dayOf).includes(dayOf(minute));
-  const keepsMinute = isBack || minute === usage.movedFrom;
+  const isSameDay = dayOf(usage.minute) === dayOf(minute);
   return {
     ...usage,
-    ...(keepsMinute ? {} : { used: 0, leased: 0, strikes: 0, refused: 0 }),
-    ...(keepsDay ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
-    ...(isBack ? { epoch: usage.epoch + 1, leased: 0, leasedToday: 0 } : {}),
+    ...(isBack
+      ? { epoch: usage.epoch + 1, leased: 0, leasedToday: 0 }
+      : { used: 0, leased: 0, strikes: 0, refused: 0 }),
+    ...(isBack || isSameDay ? {} : { usedToday: 0, leasedToday: 0, refusedToday: 0 }),
     minute,
-    movedFrom: isBack ? Math.max(usage.movedFrom, usage.minute) : usage.movedFrom,
     noLeasesUntil: Math.min(usage.noLeasesUntil, dayEnd({ minute })),
     bannedUntil: usage.bannedUntil > now + LONGEST_BAN + AHEAD ? 0 : usage.bannedUntil,
   };

@@ -126,12 +126,11 @@ Deno.test("roll() moves windows back with their counts, and ends bans, if a cloc
     bannedUntil: NOON + 9 * DAY,
   };
   const far = { ...before, minute: NOON + 9 * DAY, noLeasesUntil: NOON + 10 * DAY };
-  const [near, movedFrom] = [NOON - 5 * MINUTE - 1, far.minute];
 
   const unleased = { epoch: used.epoch + 1, leased: 0, leasedToday: 0 };
-  const moved = { ...unleased, minute: NOON - 6 * MINUTE, movedFrom: NOON, bannedUntil: 0 };
-  assertEquals(roll(before, near), { ...before, ...moved });
-  const back = { ...unleased, minute: NOON, movedFrom, noLeasesUntil: MIDNIGHT, bannedUntil: 0 };
+  const moved = { ...unleased, minute: NOON - 6 * MINUTE, bannedUntil: 0 };
+  assertEquals(roll(before, NOON - 5 * MINUTE - 1), { ...before, ...moved });
+  const back = { ...unleased, minute: NOON, noLeasesUntil: MIDNIGHT, bannedUntil: 0 };
   assertEquals(roll(far, NOON), { ...far, ...back });
   // The longest ban that a clock slightly ahead can set.
   const longest = NOON + MINUTE + DAY + 5 * MINUTE;
@@ -141,15 +140,12 @@ Deno.test("roll() moves windows back with their counts, and ends bans, if a cloc
   assertEquals(bannedUntil, [longest, 0]);
 });
 
-Deno.test("roll() continues the counts of a minute or day that a window was moved back from", () => {
+Deno.test("roll() resets the counts when time reaches a minute and day that windows were moved back from", () => {
   const ahead = NOON + 3 * DAY;
-  const moved = roll({ ...used, minute: ahead }, NOON);
 
-  assertEquals([roll(moved, ahead).used, roll(moved, ahead).usedToday], [20, 30]);
-  const { used: inMinute, usedToday } = roll(moved, ahead + MINUTE);
-  assertEquals([inMinute, usedToday], [0, 30]);
-  const between = roll(moved, NOON + DAY);
-  assertEquals([between.used, between.usedToday, between.movedFrom], [0, 0, ahead]);
+  const { used: inMinute, usedToday } = roll(roll({ ...used, minute: ahead }, NOON), ahead);
+
+  assertEquals([inMinute, usedToday], [0, 0]);
 });
 
 Deno.test("reset() clears usage and voids leases, but keeps a ban", () => {
@@ -162,7 +158,7 @@ Deno.test("reset() clears usage and voids leases, but keeps a ban", () => {
     bannedUntil: MIDNIGHT,
   };
 
-  const after = reset({ ...before, epoch: 7, movedFrom: MIDNIGHT }, NOON + MINUTE + 1);
+  const after = reset({ ...before, epoch: 7 }, NOON + MINUTE + 1);
 
   const kept = { bans: 2, bannedUntil: MIDNIGHT };
   assertEquals(after, { ...UNUSED, minute: NOON + MINUTE, epoch: 8, ...kept });
