@@ -10,8 +10,8 @@ export interface Holder {
 /** One kind of holder, such as accounts, and the rows that store them, if any. */
 export interface Holders<Of extends Holder> {
   /**
-   * Key of a holder's row; undefined if holders are not stored. A transaction that changes the holder must write this
-   * row. So must an operator's change to its usage.
+   * Key of a holder's row; undefined if holders are not stored. A transaction that changes the holder or its usage must
+   * write this row, so that processes with leases notice. If it changes the limits, it also writes `resumeLeases()`.
    */
   key(id: string): Deno.KvKey | undefined;
   /**
@@ -26,8 +26,7 @@ export interface Holders<Of extends Holder> {
 }
 
 /**
- * Holders that are not stored: any text is the id of one. A holder's limits must not change. Its usage row stays until
- * you delete it.
+ * Holders that are not stored: any text is the id of one. A holder's limits must not change.
  *
  * @example
  * ```ts
@@ -45,9 +44,10 @@ export function unstored(limitsOf: (id: string) => Limits): Holders<Holder> {
   };
 }
 
-/** A holder and its usage, with their rows. A row is null if it is not stored, or not yet. */
+/** A holder and its usage, with their rows. The usage row is null before the first request. */
 export interface HolderState<Of extends Holder> {
   readonly holder: Of;
+  /** Null if holders are not stored. */
   readonly holderRow: Entry | null;
   readonly usage: Usage;
   readonly usageRow: Entry | null;
@@ -73,7 +73,7 @@ export function decodeState<Of extends Holder>(
 ): HolderState<Of> | undefined {
   const isStored = rows.length > 1;
   const [holderRow = null, usageRow = null] = isStored ? rows : [null, ...rows];
-  if (isStored && (holderRow === null || usageRow === null)) return undefined;
+  if (isStored && holderRow === null) return undefined;
   // Compared by identity, because a row that is changed by another transaction of the same commit keeps its version.
   const holder = known?.holderRow === holderRow ? known.holder : holders.decode(id, holderRow);
   if (holder === undefined) return undefined;

@@ -1,9 +1,9 @@
 /**
- * Exact limits per minute and per day for accounts, or anything else that has an id, across many processes. What it
+ * Exact limits per minute and per day (UTC) for accounts, or anything else that has an id, across many processes. What it
  * promises:
  *
  * - A limit is never exceeded, not by a single request: under any crash, lost response or late commit, and with clocks
- *   that differ by up to five minutes.
+ *   that differ by up to five minutes. Windows follow the clock that is ahead.
  * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
  * - A holder that keeps sending requests after a refusal is banned for a while. A burst never leads to a ban.
  *
@@ -11,6 +11,21 @@
  * most requests are decided in memory: a process leases permits in advance, about a hundredth of those that are free,
  * and gives unused ones back in another commit. The last requests of a window may wait up to three seconds for permits
  * that other processes hold.
+ *
+ * How to use it:
+ *
+ * - Holders: `unstored()` limits any text of up to 2,000 bytes, and each text gets a row. If you store what you limit,
+ *   implement `Holders`. It names and decodes the row that has a holder's limits, and checks credentials.
+ * - Decisions: `Permits.admit()`. It notices another process's changes within two seconds. `Permits.learn()` and
+ *   `Allowance` are for programs that know sooner.
+ * - Changes: a transaction that changes a holder or its usage (`reset()`, `pardon()`) writes the rows of both. If it
+ *   changes the limits, it also writes `resumeLeases()`, or each request costs a commit until the full window ends.
+ * - Rows: `["usage", id]` counts permits. The first request writes it. So holders of two kinds need different ids. Delete
+ *   it only together with its holder, or used permits are forgotten. `["usage_days", day, id]` has the totals of a past
+ *   day. These rows stay until you call `sweepDayTotals()`.
+ * - End: call `Permits.settle()` before you close the store, or leased permits count as used until their day ends.
+ *
+ * Requests without a credential have no holder. `AnonymousLimiter` limits them by client address, in memory.
  *
  * @example
  * ```ts

@@ -1,14 +1,6 @@
 // A project of its own that limits tenants, which it stores in rows of its own.
 import { decodeJson, encodeJson, openStore, Transactions } from "store/engine";
-import {
-  encodeUsage,
-  type Holder,
-  type Holders,
-  Permits,
-  setLimitHeaders,
-  UNUSED,
-  usageKey,
-} from "store/limits";
+import { type Holder, type Holders, Permits, setLimitHeaders } from "store/limits";
 
 interface Tenant extends Holder {
   readonly password: string;
@@ -27,10 +19,7 @@ const permits = new Permits({ store, transactions, holders: TENANTS, clock });
 const ann: Tenant = { id: "ann", limits: { minute: 60, day: 1_000 }, password: "secret" };
 await transactions.run({
   queue: "changes",
-  decide(_rows, write) {
-    write.set(["tenants", "ann"], encodeJson(ann));
-    write.set(usageKey("ann"), encodeUsage(UNUSED));
-  },
+  decide: (_rows, write) => write.set(["tenants", "ann"], encodeJson(ann)),
 });
 
 async function handle(request: Request): Promise<Response> {
