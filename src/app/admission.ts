@@ -7,6 +7,7 @@ import {
   type Decision,
   type Permit,
   type Permits,
+  uncharged,
   type Usage,
 } from "../limits/mod.ts";
 import type { Account } from "../accounts/account.ts";
@@ -30,7 +31,8 @@ export interface Caller {
 export interface Admission {
   /** The account that was charged; undefined if the client address was. */
   readonly account: Account | undefined;
-  readonly decision: Decision;
+  /** Once its permit is free again, without the charge. */
+  decision: Decision;
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
   /** Set if the request was admitted from memory without a version check. Its first commit must include this one. */
@@ -166,27 +168,21 @@ export class Admissions {
     return serve(charged, budget);
   }
 
-  /** Serves a write. Its permit is given back if an account has changed, or if the service is too busy. */
+  /** Serves a write. It is not charged if an account has changed, or if the service is too busy. */
   async #answerWrite(admission: Lent, caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
-    const { permit, check, decision } = admission;
+    const { check } = admission;
     try {
       const response = await withRefusals(() => serve(admission, budget));
       if (check) await this.#versions.confirm(check, caller.arrived);
-      permit?.end(true);
-      this.#count(admission);
+      this.#end(admission, caller, true);
       return response;
     } catch (error) {
-      if (error instanceof Outdated && !budget.isOver) {
-        permit?.end(false);
-        if (caller.authorization !== null) this.#keys.expire(caller.authorization);
-        return await this.#admitAgain(caller, budget, serve);
-      }
+      const isOutdated = error instanceof Outdated && !budget.isOver;
       // Any other failure stays charged, because the handler may have written something.
-      const isUsed = !isOverloaded(error);
-      if (isUsed) this.#count(admission);
-      if (permit) permit.end(isUsed);
-      else if (!isUsed && decision.refusal === undefined) this.#giveBack(admission, caller);
-      throw error;
+      this.#end(admission, caller, !isOutdated && !isOverloaded(error));
+      if (!isOutdated) throw error;
+      if (caller.authorization !== null) this.#keys.expire(caller.authorization);
+      return await this.#admitAgain(caller, budget, serve);
     }
   }
 
@@ -249,9 +245,15 @@ export class Admissions {
     return lookUp.then(() => this.#keys.knows(authorization) ? AGAIN : this.#chargeAddress(caller));
   }
 
-  #giveBack({ account, decision }: Admission, { address }: Caller): void {
+  /** Ends a write's admission: its permit was used, or is free again. */
+  #end(admission: Lent, { address }: Caller, isUsed: boolean): void {
+    const { account, decision, permit } = admission;
+    if (isUsed) this.#count(admission);
+    if (permit) permit.end(isUsed);
+    if (isUsed || decision.refusal !== undefined) return;
     if (account === undefined) this.#anonymous.giveBack(address(), decision);
-    else this.#permits.of(account.id)?.giveBack(decision);
+    else if (permit === undefined) this.#permits.of(account.id)?.giveBack(decision);
+    admission.decision = uncharged(decision);
   }
 
   #count({ account, decision: { refusal } }: Admission): void {

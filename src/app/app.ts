@@ -23,10 +23,9 @@ import {
   STOPPING,
   UNAVAILABLE,
 } from "../web/mod.ts";
-import { uncharged } from "../limits/mod.ts";
-import type { Call, Operation } from "../resource/mod.ts";
+import type { Operation } from "../resource/mod.ts";
 import { type Realm, SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
-import type { Admission, Admissions, Caller } from "./admission.ts";
+import type { Admissions, Caller } from "./admission.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
@@ -87,11 +86,7 @@ export function createApp(options: AppOptions): App {
     const fail = (error: unknown) => {
       const late = error instanceof OutOfTime ? arrival.ifLate?.() : undefined;
       if (late) return done(late);
-      const apiError = asApiError(error, arrival);
-      if (apiError.kind === ERRORS.overloaded && arrival.admission) {
-        arrival.admission = withoutCharge(arrival.admission);
-      }
-      return done(errorResponse(apiError));
+      return done(errorResponse(asApiError(error, arrival)));
     };
     if (inFlight.isStopping) return done(errorResponse(STOPPING));
     if (inFlight.isFull) return done(errorResponse(OVERLOADED));
@@ -128,7 +123,7 @@ export function createApp(options: AppOptions): App {
 
   /** Responds to a charged request, or refuses it. */
   function answerFor(arrival: Arrival, budget: Budget): Response | Promise<Response> {
-    const { request, base, path, query, now, address, matched, admission } = arrival;
+    const { request, path, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
     if (admission && refusal) return refusedResponse(admission.decision, refusal);
     switch (matched.kind) {
@@ -140,21 +135,7 @@ export function createApp(options: AppOptions): App {
         if (needsToken(operation.access) && admission) {
           return wrongOperatorToken(operation.access, options.realm);
         }
-        const accountId = admission?.account?.id ?? "";
-        const { transact, readBody, note, ifLate } = callOf(arrival, budget);
-        return operation.answer({
-          request,
-          params,
-          query,
-          base,
-          now,
-          accountId,
-          transact,
-          address,
-          readBody,
-          note,
-          ifLate,
-        });
+        return operation.answer(callOf(arrival, params, budget));
       }
       case "allow": {
         const { allow } = matched;
@@ -179,13 +160,22 @@ export function createApp(options: AppOptions): App {
     return admission ? admission.account?.id ?? "" : "operator";
   }
 
-  /** The functions that a handler can call. */
+  /** What an operation gets. */
   function callOf(
     arrival: Arrival,
+    params: Readonly<Record<string, string>>,
     budget: Budget,
-  ): Pick<Call, "transact" | "readBody" | "note" | "ifLate"> {
-    let assumes = arrival.admission?.check;
+  ): Parameters<Operation["answer"]>[0] {
+    const { request, base, query, now, address, admission } = arrival;
+    let assumes = admission?.check;
     return {
+      request,
+      params,
+      query,
+      base,
+      now,
+      accountId: admission?.account?.id ?? "",
+      address,
       async transact(transaction, mayBegin) {
         const done = await transactions.run(transaction, {
           assumes,
@@ -200,7 +190,7 @@ export function createApp(options: AppOptions): App {
       },
       readBody: (rules) =>
         arrival.body ??= budget.pausedFor(
-          readJsonObject(arrival.request, { ...bodyRules, ...rules }, senderOf(arrival)),
+          readJsonObject(request, { ...bodyRules, ...rules }, senderOf(arrival)),
         ),
       note: (id) => void (arrival.ids ??= new Set()).add(id),
       ifLate: (respond) => void (arrival.ifLate = respond),
@@ -261,9 +251,4 @@ export function createApp(options: AppOptions): App {
     log.error(errorRecord(error, now, matched.pattern, id));
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }
-}
-
-/** The admission of a request that the service was too busy to serve. Its permit is free again. */
-function withoutCharge(admission: Admission): Admission {
-  return { ...admission, decision: uncharged(admission.decision) };
 }

@@ -73,7 +73,7 @@ const MAX_DESTINATIONS = 10_000;
 /** Maximum length of a cached method and URL. Clients rarely send more. */
 const MAX_NAME_LENGTH = 200;
 
-/** Returns a function that turns a request into an {@linkcode Arrival}. */
+/** Returns a function that turns a request into an {@linkcode Arrival}. It never throws. */
 export function createArrivals(
   { operations, publicUrl, clock, clientAddress }: ArrivalsOptions,
 ): (request: Request, info: ConnectionInfo) => Arrival {
