@@ -76,7 +76,7 @@ export interface Issued {
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
 /** Whether the key with this hash is valid for the account at `now`, suspended or not. */
-export function isOpenedBy({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
+export function hasKey({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
   if (closedAt !== null) return false;
   return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
 }
@@ -89,7 +89,7 @@ export function keyHashesOf({ keyHash, previousKey }: Account): string[] {
 /** When the previous key expires (ISO 8601); null if it is not valid at `now`. */
 export function previousKeyExpiry(account: Account, now: number): string | null {
   const { previousKey } = account;
-  return previousKey && isOpenedBy(account, previousKey.hash, now)
+  return previousKey && hasKey(account, previousKey.hash, now)
     ? new Date(previousKey.expiresAt).toISOString()
     : null;
 }
@@ -108,7 +108,7 @@ export function decodeAccount(entry: Entry): Account {
 export const ACCOUNTS: Holders<Account> = {
   key: accountKey,
   decode: (_id, row) => row ? decodeAccount(row) : undefined,
-  isOpenedBy: (account, hash, now) => account.suspendedAt === null && isOpenedBy(account, hash, now),
+  isOpenedBy: (account, hash, now) => account.suspendedAt === null && hasKey(account, hash, now),
 };
 
 /** Key of an account's row. */

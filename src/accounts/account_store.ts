@@ -25,7 +25,7 @@ import {
   apiKeyKey,
   countRotation,
   decodeAccount,
-  isOpenedBy,
+  hasKey,
   type Issued,
   keyHashesOf,
 } from "./account.ts";
@@ -154,7 +154,7 @@ export class AccountStore {
     const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };
     return this.#ofOpen(id, (before, write) => {
       const hash = replaced ?? before.keyHash;
-      if (!isOpenedBy(before, hash, now)) return null;
+      if (!hasKey(before, hash, now)) return null;
       const apiKey = newKeys[before.environment];
       const account = {
         ...before,

@@ -9,7 +9,7 @@ import {
 } from "../engine/mod.ts";
 import { bearerToken } from "../web/mod.ts";
 import { type Allowance, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
-import { type Account, ACCOUNTS, apiKeyKey, isOpenedBy } from "./account.ts";
+import { type Account, ACCOUNTS, apiKeyKey, hasKey } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
 
 /** Options of {@linkcode ApiKeys}. */
@@ -90,7 +90,7 @@ export class ApiKeys {
   find(authorization: string, now: number): Allowance<Account> | null | Promise<Allowance<Account> | null> {
     const allowance = this.recall(authorization);
     if (allowance === undefined) return this.#lookUp(authorization, now);
-    return isOpenedBy(allowance.holder, this.hashOf(authorization), now) ? allowance : null;
+    return hasKey(allowance.holder, this.hashOf(authorization), now) ? allowance : null;
   }
 
   /** Makes sure that the next use of a key reads its account again. */
@@ -123,7 +123,7 @@ export class ApiKeys {
     // Cached only after the account was read, because a known account might be older than the key. Headers with extra
     // spaces are not cached, because otherwise one key could fill the cache.
     if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#owners.set(authorization, owner);
-    return isOpenedBy(allowance.holder, owner.hash, now) ? allowance : null;
+    return hasKey(allowance.holder, owner.hash, now) ? allowance : null;
   }
 
   async #identify(authorization: string): Promise<KeyOwner | null> {

@@ -56,16 +56,16 @@ const REFUSED: BoundedMap<number, Kept> = new BoundedMap(1_000);
 
 /** The 429 for a refused request, with `Retry-After` in seconds and the limit headers. It is a shared response. */
 export function refusedResponse(decision: Decision, refusal: Refusal): Response {
-  const caller = callerOf(decision);
-  const known = REFUSED.get(caller);
+  const key = cacheKeyOf(decision);
+  const known = REFUSED.get(key);
   if (known && isSameRefusal(known.decision, decision)) return known.response;
   const response = shared(createRefused(decision, refusal));
-  REFUSED.set(caller, { decision, response });
+  REFUSED.set(key, { decision, response });
   return response;
 }
 
 /** The cache key for a refusal. Few accounts share a key at a time. All anonymous requests share one. */
-function callerOf({ minute, day }: Decision): number {
+function cacheKeyOf({ minute, day }: Decision): number {
   return day ? 1_000 * day.remaining + minute.remaining : -1;
 }
 
