@@ -207,7 +207,7 @@ export function accountOperations({ store, accounts, usedBy, realm }: AccountOpe
       200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
     },
   }, async ({ query: { days } }, call: Call) => {
-    const { account: { id }, usage } = await find(call);
+    const { holder: { id }, usage } = await find(call);
     const totals = await readDayTotals(store, { id, usage }, days, call.now);
     return shown<typeof USAGE_DAYS>(totals.map(({ admitted, refused }, ago) => ({
       date: iso(call.now - ago * DAY).slice(0, 10),
@@ -225,7 +225,7 @@ export function accountOperations({ store, accounts, usedBy, realm }: AccountOpe
   return [getAccount, closeAccount, rotateKey, getUsage];
 }
 
-function describe({ account, usage }: AccountState, now: number): Parsed<typeof ACCOUNT> {
+function describe({ holder: account, usage }: AccountState, now: number): Parsed<typeof ACCOUNT> {
   const { id, name, plan, limits, createdAt } = account;
   const current = roll(usage, now);
   return {

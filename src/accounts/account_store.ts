@@ -1,20 +1,15 @@
 import { dayOf } from "../base/mod.ts";
-import {
-  encodeJson,
-  type Entry,
-  type Store,
-  type Transaction,
-  type VersionRow,
-  type Write,
-} from "../engine/mod.ts";
+import { encodeJson, type Store, type Transaction, type VersionRow, type Write } from "../engine/mod.ts";
 import {
   DAYS_KEPT,
   dayTotalKey,
-  decodeUsage,
+  decodeState,
   encodeUsage,
+  type HolderState,
   isSameLimits,
   pastDay,
   resumeLeases,
+  stateKeys,
   UNUSED,
   type Usage,
   usageKey,
@@ -22,6 +17,7 @@ import {
 import {
   type Account,
   accountKey,
+  ACCOUNTS,
   apiKeyKey,
   countRotation,
   decodeAccount,
@@ -31,25 +27,8 @@ import {
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 
-/** An account and its usage, with the usage row. */
-export interface AccountState {
-  readonly account: Account;
-  readonly usage: Usage;
-  readonly usageRow: Entry;
-}
-
-/**
- * Decodes an account's row and its usage row; null if the account does not exist.
- *
- * @throws {CorruptRow}
- */
-function decodeState(
-  accountRow: Entry | null | undefined,
-  usageRow: Entry | null | undefined,
-): AccountState | null {
-  if (!accountRow || !usageRow) return null;
-  return { account: decodeAccount(accountRow), usage: decodeUsage(usageRow), usageRow };
-}
+/** An account and its usage, with their rows. */
+export type AccountState = HolderState<Account>;
 
 /** Some accounts, in the order of their IDs. */
 export interface AccountPage {
@@ -127,8 +106,7 @@ export class AccountStore {
 
   /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
-    const [account, usage] = await this.#store.getMany([accountKey(id), usageKey(id)]);
-    return decodeState(account, usage);
+    return decodeState(ACCOUNTS, id, await this.#store.getMany(stateKeys(ACCOUNTS, id))) ?? null;
   }
 
   /** Reads `size` accounts, in the order of their IDs, from the first one after `after`. */
@@ -137,9 +115,11 @@ export class AccountStore {
     const accounts = await this.#store.list({ start, end: accountKey("~") }, size);
     const ids = accounts.map(({ key }) => String(key.at(-1)));
     const usages = await this.#store.getMany(ids.map(usageKey));
-    const states = accounts.map((account, index) => decodeState(account, usages[index]));
+    const states = accounts.map((account, index) =>
+      decodeState(ACCOUNTS, ids[index] ?? "", [account, usages[index] ?? null])
+    );
     return {
-      states: states.filter((state) => state !== null),
+      states: states.filter((state) => state !== undefined),
       next: accounts.length === size ? ids.at(-1) : undefined,
     };
   }
@@ -173,7 +153,7 @@ export class AccountStore {
 
   /** Changes an open account. The result is the account afterwards; null if no open account has this ID. */
   changing(id: string, change: (before: Account) => Partial<Account>): Transaction<Account | null> {
-    return this.#ofState(id, ({ account: before, usage }, write) => {
+    return this.#ofState(id, ({ holder: before, usage }, write) => {
       if (before.closedAt !== null) return null;
       const after = { ...before, ...change(before) };
       if (JSON.stringify(after) === JSON.stringify(before)) return before;
@@ -192,15 +172,15 @@ export class AccountStore {
   changingUsage(
     id: string,
     change: (usage: Usage) => Usage,
-  ): Transaction<Pick<AccountState, "account" | "usage"> | null> {
+  ): Transaction<Pick<AccountState, "holder" | "usage"> | null> {
     return this.#ofState(id, (before, write) => {
-      if (before.account.closedAt !== null) return null;
+      if (before.holder.closedAt !== null) return null;
       const usage = change(before.usage);
       const past = pastDay(before.usage, usage);
-      this.#put(before.account, write);
+      this.#put(before.holder, write);
       write.set(usageKey(id), encodeUsage(usage));
       if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
-      return { account: before.account, usage };
+      return { holder: before.holder, usage };
     });
   }
 
@@ -213,7 +193,7 @@ export class AccountStore {
       if (!condition(before)) return false;
       const day = dayOf(before.usage.minute);
       for (const key of [accountKey(id), usageKey(id)]) write.delete(key);
-      for (const hash of keyHashesOf(before.account)) write.delete(apiKeyKey(hash));
+      for (const hash of keyHashesOf(before.holder)) write.delete(apiKeyKey(hash));
       for (let ago = 0; ago <= DAYS_KEPT; ago++) write.delete(dayTotalKey(day - ago, id));
       write.bump(this.#version);
       return true;
@@ -242,13 +222,13 @@ export class AccountStore {
     id: string,
     decide: (state: AccountState, write: Write) => Result,
   ): Transaction<Result | null> {
-    const [account, usage] = [accountKey(id), usageKey(id)];
+    const keys = stateKeys(ACCOUNTS, id);
     return {
       queue: "changes",
-      reads: [account, usage],
+      reads: keys,
       decide(rows, write) {
-        const state = decodeState(rows.get(account), rows.get(usage));
-        return state && decide(state, write);
+        const state = decodeState(ACCOUNTS, id, keys.map((key) => rows.get(key)));
+        return state ? decide(state, write) : null;
       },
     };
   }

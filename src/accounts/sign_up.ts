@@ -141,7 +141,7 @@ export async function sweepSignUps(
   for (const { key } of entries) {
     await remove(
       String(key.at(-1)),
-      ({ account, usage }) => account.plan === "free" && account.suspendedAt === null && !hasCalled(usage),
+      ({ holder, usage }) => holder.plan === "free" && holder.suspendedAt === null && !hasCalled(usage),
     );
     await store.remove([key]);
   }

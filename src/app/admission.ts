@@ -8,10 +8,8 @@ import {
   type Permit,
   type Permits,
   uncharged,
-  type Usage,
 } from "../limits/mod.ts";
 import type { Account } from "../accounts/account.ts";
-import type { AccountState } from "../accounts/account_store.ts";
 import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
 
 /** The properties of a request that determine how it is charged. */
@@ -142,11 +140,6 @@ export class Admissions {
   /** An address's limits, without charging it. */
   peek(address: string, now: number): Decision {
     return this.#anonymous.peek(address, now);
-  }
-
-  /** An account's usage, without permits that this process holds. */
-  usedBy({ account, usage, usageRow }: AccountState): Usage {
-    return this.#permits.of(account.id)?.usageWithoutLease(usage, usageRow) ?? usage;
   }
 
   /** The rest of an admission that is under way. The response to a read has content from memory, which must be current. */

@@ -77,7 +77,7 @@ export function createService(options: ServiceOptions): Service {
   const accounts = new AccountStore(store, accountsRow, environment);
   const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
   const described = { ...options, version: VERSION, operations: () => operations };
-  const usedBy = (state: AccountState) => admissions.usedBy(state);
+  const usedBy = (state: AccountState) => permits.usageOf(state);
   const isStopping = () => options.inFlight.isStopping;
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),

@@ -2,7 +2,7 @@ import { BoundedMap, Metrics } from "../base/mod.ts";
 import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type PermitRequest, type Shared } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
-import type { Decision } from "./usage.ts";
+import type { Decision, Usage } from "./usage.ts";
 
 /** How often to check for allowances that have something to do, in ms. */
 const TICK = 50;
@@ -92,6 +92,11 @@ export class Permits<Of extends Holder> {
     if (!known.isKnown) return false;
     if (arrived - known.asOf < CERTAIN_FOR) return true;
     return this.#shared.holders.isOpenedBy(known.holder, credential, now) && !known.wouldRefuse();
+  }
+
+  /** The usage in these rows, or in newer ones that are known, without permits that this process holds. */
+  usageOf({ holder: { id }, usage, usageRow }: HolderState<Of>): Usage {
+    return this.of(id)?.usageWithoutLease(usage, usageRow) ?? usage;
   }
 
   /** How many leases this process has, and how many permits are left in them. */

@@ -294,7 +294,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
         const { account, apiKey } = pending;
         call.note(account.id);
         const outcome = isCertain ? "created" : "in_doubt";
-        return { name, outcome, account: detailsOf({ account, usage: UNUSED }, call.now), apiKey };
+        return { name, outcome, account: detailsOf({ holder: account, usage: UNUSED }, call.now), apiKey };
       }));
     call.ifLate(answer);
     const results = await Promise.allSettled(creations.map((creation) => creation.run(call, mayBegin)));
@@ -394,7 +394,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     errors: [ERRORS.account_not_found, ERRORS.account_open, ...removals.flatMap(({ errors }) => errors)],
   }, async ({ params: { id } }, call: Call) => {
     await find(id, call);
-    const removal = accounts.removing(id, ({ account }) => {
+    const removal = accounts.removing(id, ({ holder: account }) => {
       if (account.closedAt !== null) return true;
       throw new ApiError(ERRORS.account_open, `Account ${id} is open; close it first.`);
     });
@@ -422,7 +422,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
 
   async function findOpen(id: string, call: Call): Promise<AccountState> {
     const state = await accounts.find(id);
-    if (state === null || state.account.closedAt !== null) throw notOpen(id);
+    if (state === null || state.holder.closedAt !== null) throw notOpen(id);
     call.note(id);
     return { ...state, usage: usedBy(state) };
   }
@@ -431,9 +431,9 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     id: string,
     to: (before: Account) => Partial<Account>,
     call: Call,
-  ): Promise<Pick<AccountState, "account" | "usage">> {
+  ): Promise<Pick<AccountState, "holder" | "usage">> {
     const { usage } = await findOpen(id, call);
-    return { account: open(await call.transact(accounts.changing(id, to)), id), usage };
+    return { holder: open(await call.transact(accounts.changing(id, to)), id), usage };
   }
 
   /** An operation `POST /accounts/{id}/NAME` that changes an open account, and returns it. */
@@ -442,7 +442,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     id: string,
     summary: string,
     description: string,
-    act: (id: string, call: Call) => Promise<Pick<AccountState, "account" | "usage"> | null>,
+    act: (id: string, call: Call) => Promise<Pick<AccountState, "holder" | "usage"> | null>,
   ): Operation {
     return operation({
       ...ofAccount,
@@ -522,7 +522,7 @@ async function issue<Result extends Issued | null>(
     call.note(account.id);
     const message =
       "The store did not respond, so this key may not be valid. Keep it, and try it once the store responds.";
-    const members = { account: detailsOf({ account, usage }, call.now), apiKey };
+    const members = { account: detailsOf({ holder: account, usage }, call.now), apiKey };
     return new ApiError(ERRORS.key_in_doubt, message, { "retry-after": "5" }, members);
   };
   call.ifLate(() => {
@@ -542,7 +542,7 @@ function isBug(error: unknown): boolean {
 
 /** The 201 with an account and its key. */
 function issued({ account, apiKey }: Issued, usage: Usage, call: Call): Response {
-  const details = detailsOf({ account, usage }, call.now);
+  const details = detailsOf({ holder: account, usage }, call.now);
   return shown<typeof ISSUED>({ account: details, apiKey }, 201, {
     location: `${call.base}${ACCOUNTS_PATH}/${account.id}`,
   });
@@ -588,7 +588,7 @@ function notFound(id: string): ApiError {
 
 /** What operators see of an account at `now` (ms since the epoch). */
 function detailsOf(
-  { account, usage: stored }: Pick<AccountState, "account" | "usage">,
+  { holder: account, usage: stored }: Pick<AccountState, "holder" | "usage">,
   now: number,
 ): Parsed<typeof ACCOUNT> {
   const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;

@@ -176,7 +176,7 @@ Deno.test("closeAccount() closes the account, whose key is then invalid", async 
   }
 
   assertEquals(statuses, [204, 401]);
-  assertEquals((await service.accounts.find(id))?.account.closedAt, NOON);
+  assertEquals((await service.accounts.find(id))?.holder.closedAt, NOON);
 });
 
 Deno.test("service serves openapi.json, security.txt and robots.txt, and a 404 links to the document", async () => {

@@ -23,7 +23,7 @@ Deno.test("AccountStore loses no simultaneous changes or requests", async () => 
 
   await service.app.settle();
   const state = await service.accounts.find(id);
-  assertEquals([state?.account.plan, state?.account.keyHash], ["pro", rotated?.account.keyHash]);
+  assertEquals([state?.holder.plan, state?.holder.keyHash], ["pro", rotated?.account.keyHash]);
   assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);
 });
 

@@ -41,7 +41,7 @@ Deno.test("createAccount() creates an account on the Free plan and returns its k
   assertEquals(rest, { name: "Zoë", plan: "free" });
   const { limit, remaining } = await call(service, apiKey);
   assertEquals([limit, remaining], [60, 59]);
-  const account = (await service.accounts.find(id))?.account;
+  const account = (await service.accounts.find(id))?.holder;
   assertEquals([account?.environment, account?.signedUp, account?.createdAt], ["staging", true, NOON]);
 });
 
@@ -158,7 +158,7 @@ Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago and n
   service.now = NOON + 1;
   const late = (await signUp(service)).body;
   const sweep = (now: number) => sweepSignUps(service.store, removerOf(service), now);
-  const left = async () => (await service.accounts.list()).map(({ account }) => account.id);
+  const left = async () => (await service.accounts.list()).map(({ holder }) => holder.id);
 
   assertEquals(await sweep(NOON + 30 * DAY), false);
   assertEquals((await left()).length, 4);

@@ -92,3 +92,18 @@ Deno.test("Permits ignore a lease whose usage row was deleted and written anew",
   const row = await store.get(usageKey("holder"));
   assertEquals(row && decodeUsage(row).used, 1);
 });
+
+Deno.test("Permits.usageOf() returns the current usage even if the given rows are older than the leases", async () => {
+  await using service = await Harness.open();
+  const { store } = service;
+  const clock = () => service.now;
+  const holders = unstored(() => ({ minute: 1_000, day: 9_000 }));
+  const permits = new Permits({ store, transactions: new Transactions(store, { clock }), holders, clock });
+  await permits.admit("holder");
+  const before = decodeState(holders, "holder", await store.getMany(stateKeys(holders, "holder")));
+  assert(before);
+  for (let count = 1; count < 8; count++) await permits.admit("holder");
+
+  assertEquals([permits.count().leases, permits.usageOf(before).used], [1, 8]);
+  await permits.settle();
+});

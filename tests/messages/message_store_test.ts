@@ -44,7 +44,7 @@ Deno.test("accounts delete keeps an account if a message is queued while its rem
   const refused = await remove();
 
   assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
-  assertEquals((await service.accounts.find(id))?.account.id, id);
+  assertEquals((await service.accounts.find(id))?.holder.id, id);
   assert(late);
   await messages.remove([await late]);
   assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
