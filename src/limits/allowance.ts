@@ -30,12 +30,13 @@ import {
   decisionOn,
   encodeUsage,
   fullWindow,
+  giveBack,
   type Limits,
   minuteEnd,
   minuteOf,
   type Refusal,
+  type Returned,
   roll,
-  settle,
   type Usage,
   usageKey,
 } from "./usage.ts";
@@ -233,7 +234,7 @@ export class Allowance<Of extends Holder> {
 
   /** Gives back a used permit, in the epoch and minute of the decision that granted it. */
   giveBack({ epoch, minute }: Decision): void {
-    this.#owe({ epoch, minute: minuteOf(minute), size: 0, left: 1 });
+    this.#owe({ epoch, minute: minuteOf(minute), size: 0, unused: 1 });
   }
 
   /** Begins a run if one is due. Call this every few dozen ms while the allowance is active. */
@@ -261,7 +262,7 @@ export class Allowance<Of extends Holder> {
     // During a run, the row might already count the permits that it takes.
     const isNews = isLater(usageRow, state.usageRow) && this.#running === undefined;
     const held = this.#lease ? owing(this.#unwritten, detach(this.#lease)) : this.#unwritten;
-    return held.returned.reduce(settle, isNews ? usage : state.usage);
+    return held.returned.reduce(giveBack, isNews ? usage : state.usage);
   }
 
   get #owes(): boolean {
@@ -310,7 +311,7 @@ export class Allowance<Of extends Holder> {
   #end(lease: Lease, isUsed: boolean): void {
     this.#lent--;
     if (lease !== this.#lease) {
-      this.#owe({ ...lease, size: 1, left: isUsed ? 0 : 1 });
+      this.#owe({ ...lease, size: 1, unused: isUsed ? 0 : 1 });
     } else {
       if (isUsed) lease.used++;
       else lease.left++;
@@ -319,8 +320,8 @@ export class Allowance<Of extends Holder> {
     }
   }
 
-  #owe({ epoch, minute, size, left }: Parameters<typeof owing>[1]): void {
-    this.#debt = owing(this.#debt, { epoch, minute, size, left });
+  #owe({ epoch, minute, size, unused }: Returned): void {
+    this.#debt = owing(this.#debt, { epoch, minute, size, unused });
     this.#shared.keep(this);
     if (this.#queue.length > 0) this.#start();
   }
@@ -366,8 +367,8 @@ export class Allowance<Of extends Holder> {
   #refusalsAreDue(): boolean {
     const { refused } = this.#debt;
     if (refused === undefined) return false;
-    const left = this.holder.limits.minute - this.#known.state.usage.strikes;
-    return refused.strikes * 4 > left || performance.now() - refused.since > this.#life;
+    const rest = this.holder.limits.minute - this.#known.state.usage.strikes;
+    return refused.strikes * 4 > rest || performance.now() - refused.since > this.#life;
   }
 
   #isOver(lease: Lease, state: HolderState<Of>, now: number): boolean {
@@ -458,7 +459,7 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Moves what a run settles to `#sent`: all debts, and the used permits of the lease. Ends the lease if requests are
+   * Moves what a run writes to `#sent`: all debts, and the used permits of the lease. Ends the lease if requests are
    * waiting, because it has run out; or if it is over, unless it is in use and more can be leased.
    */
   #giveUp(state: HolderState<Of>, isWaitedFor: boolean, now: number): void {
@@ -547,7 +548,7 @@ export class Allowance<Of extends Holder> {
     // Permits about to be given back count as free for an admitted request. A refused request could not get them.
     const { returned } = this.#unwritten;
     return decisionOn(
-      returned.reduce((before, one) => settle(before, one), usage),
+      returned.reduce(giveBack, usage),
       limits,
       left,
       refusal,

@@ -1,6 +1,7 @@
 import {
   free,
   type FullWindow,
+  giveBack,
   isSame,
   type Limits,
   type Refusal,
@@ -8,7 +9,6 @@ import {
   type Refused,
   type Returned,
   roll,
-  settle,
   take,
   type Usage,
 } from "./usage.ts";
@@ -61,10 +61,10 @@ export const NO_DEBT: Debt = { returned: [], refused: undefined };
 
 /** Adds permits to a debt. */
 export function owing(debt: Debt, more: Returned): Debt {
-  if (more.size === 0 && more.left === 0) return debt;
+  if (more.size === 0 && more.unused === 0) return debt;
   const isAlike = ({ epoch, minute }: Returned) => epoch === more.epoch && minute === more.minute;
-  const alike = debt.returned.find(isAlike) ?? { size: 0, left: 0 };
-  const sum = { ...more, size: alike.size + more.size, left: alike.left + more.left };
+  const alike = debt.returned.find(isAlike) ?? { size: 0, unused: 0 };
+  const sum = { ...more, size: alike.size + more.size, unused: alike.unused + more.unused };
   return { ...debt, returned: [...debt.returned.filter((one) => !isAlike(one)), sum] };
 }
 
@@ -85,12 +85,12 @@ export function joined(one: Debt, other: Debt): Debt {
 
 /** The permits that go back when a lease ends. Lent ones stay leased until their requests end. */
 export function detach({ epoch, minute, left, used }: Lease): Returned {
-  return { epoch, minute, size: left + used, left };
+  return { epoch, minute, size: left + used, unused: left };
 }
 
 /** The permits that a lease has used. They are no longer leased. */
 export function spent({ epoch, minute, used }: Lease): Returned {
-  return { epoch, minute, size: used, left: 0 };
+  return { epoch, minute, size: used, unused: 0 };
 }
 
 /**
@@ -148,7 +148,7 @@ export function plan<Request>(
   { debt, of, requests, served, left, mayWait, isStrike }: Demand<Request>,
   now: number,
 ): Plan<Request> {
-  const returned = debt.returned.reduce(settle, before);
+  const returned = debt.returned.reduce(giveBack, before);
   const settled = debt.refused?.of === of ? refuse(returned, limits, debt.refused, now) : returned;
   const size = left === undefined ? 0 : nextSize(served, free(roll(settled, now), limits)) - left;
   const taken = take(settled, limits, { waiting: requests.length, ahead: Math.max(0, size) }, now);

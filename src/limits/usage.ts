@@ -80,7 +80,7 @@ export interface Returned {
   /** Number of permits that no longer count as leased. */
   readonly size: number;
   /** Number of these permits that were not used. */
-  readonly left: number;
+  readonly unused: number;
 }
 
 /** The permits that a process asks for. */
@@ -152,13 +152,14 @@ export function fullWindow({ used, usedToday }: Usage, limits: Limits): FullWind
  * Gives a lease's unused permits back, except to a minute or day that is over. Ignores a lease from an earlier epoch, and
  * one that is larger than what is leased: it was taken before the row was deleted.
  */
-export function settle(usage: Usage, { epoch, minute, size, left }: Returned): Usage {
+export function giveBack(usage: Usage, { epoch, minute, size, unused }: Returned): Usage {
   if (epoch !== usage.epoch || dayOf(minute) !== dayOf(usage.minute)) return usage;
   const { usedToday, leasedToday, used, leased } = usage;
   const isOfMinute = minute === usage.minute;
-  if (size > leasedToday || left > usedToday || (isOfMinute && (size > leased || left > used))) return usage;
-  const day = { ...usage, usedToday: usedToday - left, leasedToday: leasedToday - size };
-  return isOfMinute ? { ...day, used: used - left, leased: leased - size } : day;
+  if (size > leasedToday || unused > usedToday) return usage;
+  if (isOfMinute && (size > leased || unused > used)) return usage;
+  const day = { ...usage, usedToday: usedToday - unused, leasedToday: leasedToday - size };
+  return isOfMinute ? { ...day, used: used - unused, leased: leased - size } : day;
 }
 
 /** Refused requests. */

@@ -32,8 +32,8 @@ function leaseOf(counts: Partial<Lease>): Lease {
   };
 }
 
-function returned(size: number, left: number, minute: number = NOON, epoch: number = 0) {
-  return { epoch, minute, size, left };
+function returned(size: number, unused: number, minute: number = NOON, epoch: number = 0) {
+  return { epoch, minute, size, unused };
 }
 
 /** Plans for requests that are their own names. None waits, and those with a capital letter are strikes. */

@@ -2,10 +2,10 @@ import { dayOf } from "../../src/base/time.ts";
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import {
+  giveBack,
   type Refusal,
   type Returned,
   roll,
-  settle,
   take,
   UNUSED,
   type Usage,
@@ -93,7 +93,7 @@ Deno.test("take() never exceeds the limits of a window, even if two clocks diffe
 });
 
 const used: Usage = { ...NOW, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
-const lease: Returned = { epoch: 0, minute: NOON, size: 5, left: 3 };
+const lease: Returned = { epoch: 0, minute: NOON, size: 5, unused: 3 };
 
 for (
   const [name, given, after] of [
@@ -105,7 +105,7 @@ for (
     ["gives back no permits of another day", { ...lease, minute: NOON - DAY }, {}],
     ["gives back no permits from before a reset", { ...lease, epoch: 1 }, {}],
     ["gives back no more permits than are leased", { ...lease, size: 9 }, {}],
-    ["gives back no more permits than were used", { ...lease, left: 21 }, {}],
+    ["gives back no more permits than were used", { ...lease, unused: 21 }, {}],
     ["gives back no more permits of an earlier minute than are leased", {
       ...lease,
       minute: NOON - MINUTE,
@@ -114,21 +114,21 @@ for (
     ["gives back no more permits of an earlier minute than were used", {
       ...lease,
       minute: NOON - MINUTE,
-      left: 31,
+      unused: 31,
     }, {}],
   ] as const
 ) {
-  Deno.test(`settle() ${name}`, () => assertEquals(settle(used, given), { ...used, ...after }));
+  Deno.test(`giveBack() ${name}`, () => assertEquals(giveBack(used, given), { ...used, ...after }));
 }
 
-Deno.test("settle() gives back no permits of a minute that was moved back, even when it comes again", () => {
+Deno.test("giveBack() gives back no permits of a minute that was moved back, even when it comes again", () => {
   const ahead = NOON + 10 * MINUTE;
   const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
-  const lease = { epoch: usage.epoch, minute: ahead, size, left: size };
-  assertEquals([size, settle(usage, lease).used], [12, 4]);
+  const lease = { epoch: usage.epoch, minute: ahead, size, unused: size };
+  assertEquals([size, giveBack(usage, lease).used], [12, 4]);
 
   const moved = roll(usage, NOON);
   const again = roll(roll(moved, NOON + MINUTE), ahead);
 
-  assertEquals([moved, again].map((usage) => [usage.used, settle(usage, lease).used]), [[16, 16], [0, 0]]);
+  assertEquals([moved, again].map((usage) => [usage.used, giveBack(usage, lease).used]), [[16, 16], [0, 0]]);
 });
