@@ -43,33 +43,39 @@ import {
 import { dayTotalKey, pastDay } from "./usage_days.ts";
 
 /*
- * An allowance is everything that one process knows about one holder: the rows as last seen (`known.ts`), the permits
- * that it holds and those that it has to give back (`lease.ts`), refusals that it has to write, and waiting requests. The
- * usage row counts a permit before it is used, so no crash lets a holder exceed its limits.
+ * An allowance is what one process has of one holder: its rows as last seen (`known.ts`), permits, refusals that are not
+ * in the row yet, and waiting requests. A run carries out one transaction on the usage row. An allowance has at most one
+ * run at a time, and begins one if requests are waiting, if the lease is low or over, or if it owes something.
  *
- *     decide()    decides on a request from memory: a permit of the lease, or a refusal that is certain
- *     lend()      hands out a permit of the lease. It is lent until `end()`; then it is used, or free again.
- *     request()   waits for the next run, because only a transaction can decide
+ * A permit is in one of these states:
  *
- * A run carries out one transaction, and an allowance has at most one run at a time. When the run decides, it takes:
+ *     state    where          what it becomes
+ *     free     the row        left, if a run leases it. Used, if a run grants it to a waiting request.
+ *     left     #lease.left    lent, by lend(). Spent, by decide(). Sent, by the run that ends the lease.
+ *     lent     #lent          at its end(), spent, or left again. If its lease has ended in the meantime: owed.
+ *     spent    #lease.used    sent, by the next run
+ *     owed     #debt          sent, by the next run
+ *     sent     #sent          used or free in the row, by the run's commit
+ *     used     the row        owed, but not leased, if giveBack() takes it back. Otherwise it stays used.
  *
- *     #queue              →  batch    all requests. If the run decides again, it adds those that have arrived since.
- *     #lease and #debt    →  #sent    all debts, and the used permits of the lease. If the lease ends, also its unused
- *                                     permits.
+ * The row counts a permit as used as soon as it is no longer free, and as leased from left to sent. Refusals from memory
+ * are owed, then sent, then counted in the row.
  *
- * How a run can end, and where its batch and #sent go:
+ * A request waits in #queue until a run takes it into its batch. How a run can end, and where its batch and #sent go:
  *
  *     applied       Requests get their permit or their refusal, or wait in #queue for permits of other processes. #sent
  *                   is in the row. New permits go to the lease.
  *     no commit     Nothing had to be written. A request that arrived after the run began is not refused, because the
  *                   rows might be older than the request. It returns to #queue.
  *     not applied   Requests get the error. #sent returns to #debt, and is written later.
- *     unknown       Requests get the error. #sent is forgotten: the row counts its permits until the day ends, rather
- *                   than giving them back twice.
+ *     unknown       Requests get the error. #sent is forgotten.
  *     no row        The holder no longer exists. Everything is forgotten. Requests get AGAIN, so their holder is read again.
  *
- * Why nothing is counted twice: a permit is in one of these places at a time, and those in #sent and #debt are never
- * handed out. When a lease ends, its lent permits stay leased in the row, and become debts one by one.
+ * Why no permit is used twice: it is in one state at a time, and can be handed out only while it is left. What is
+ * forgotten, here or in a crash, the row counts as used until the day ends: too many, but never too few.
+ *
+ * Why no other permit is lost: each state from left to sent ends. A lent permit ends with its request. Within two
+ * seconds, a run sends what is spent or owed, and what is left of a lease that is not in use.
  *
  * Why no refusal is wrong: memory refuses a request only if neither this process nor another one might still give a
  * permit back. Otherwise the request waits for a run. No permits are leased from a full window. So three seconds after

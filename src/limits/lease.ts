@@ -14,16 +14,8 @@ import {
 } from "./usage.ts";
 
 /*
- * The arithmetic of leases: pure functions. `allowance.ts` has the state, `usage.ts` the arithmetic of the row.
- *
- * The row counts a permit before a process hands it out. A permit is in one of these states:
- *
- *     free         in the row
- *     left         in a lease. The row counts it as used and as leased.
- *     lent         to a request that has not ended. The row still counts it as leased.
- *     used         by a request that has ended. The row still counts it as leased.
- *     in a debt    used, or free again. Once the next transaction has written this, the row no longer counts it as leased.
- *     used         in the row, for the rest of the minute and the day
+ * The arithmetic of leases: pure functions. `allowance.ts` has the states of permits, `usage.ts` the arithmetic of the
+ * row.
  */
 
 /** Permits that a process holds in advance. */
