@@ -1,6 +1,7 @@
 import { dayOf } from "../base/mod.ts";
 import { encodeJson, type Store, type Transaction, type VersionRow, type Write } from "../engine/mod.ts";
 import {
+  changeLimits,
   DAYS_KEPT,
   dayTotalKey,
   decodeState,
@@ -8,7 +9,6 @@ import {
   type HolderState,
   isSameLimits,
   pastDay,
-  resumeLeases,
   stateKeys,
   UNUSED,
   type Usage,
@@ -158,7 +158,7 @@ export class AccountStore {
       const after = { ...before, ...change(before) };
       if (JSON.stringify(after) === JSON.stringify(before)) return before;
       if (!isSameLimits(after.limits, before.limits)) {
-        write.set(usageKey(id), encodeUsage(resumeLeases(usage)));
+        write.set(usageKey(id), encodeUsage(changeLimits(usage, after.limits)));
       }
       return this.#put(after, write);
     });

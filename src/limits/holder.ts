@@ -11,7 +11,7 @@ export interface Holder {
 export interface Holders<Of extends Holder> {
   /**
    * Key of a holder's row; undefined if holders are not stored. A transaction that changes the holder or its usage must
-   * write this row, so that processes with leases notice. If it changes the limits, it also writes `resumeLeases()`.
+   * write this row, so that processes with leases notice. One that changes the limits also writes `changeLimits()`.
    */
   key(id: string): Deno.KvKey | undefined;
   /**

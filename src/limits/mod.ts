@@ -18,8 +18,9 @@
  *   implement `Holders`. It names and decodes the row that has a holder's limits, and checks credentials.
  * - Decisions: `Permits.admit()`. It notices another process's changes within two seconds. `Permits.learn()` and
  *   `Allowance` are for programs that know sooner.
- * - Changes: a transaction that changes a holder or its usage (`reset()`, `pardon()`) writes the rows of both. If it
- *   changes the limits, it also writes `resumeLeases()`, or each request costs a commit until the full window ends.
+ * - Changes: a transaction that changes a holder or its usage (`reset()`, `pardon()`) writes the holder's row, so that
+ *   processes with leases notice. One that changes the limits also writes the usage of `changeLimits()`, because no
+ *   permits are leased from a window that was full: each request would cost a commit.
  * - Rows: `["usage", id]` counts permits. The first request writes it. So holders of two kinds need different ids. Delete
  *   it only together with its holder, or used permits are forgotten. `["usage_days", day, id]` has the totals of a past
  *   day. These rows stay until you call `sweepDayTotals()`.
@@ -77,6 +78,7 @@ export {
 } from "./limit_headers.ts";
 export { Permits, type PermitsOptions } from "./permits.ts";
 export {
+  changeLimits,
   dayEnd,
   type Decision,
   decodeUsage,
@@ -90,7 +92,6 @@ export {
   pardon,
   type Refusal,
   reset,
-  resumeLeases,
   roll,
   uncharged,
   UNUSED,

@@ -73,6 +73,7 @@ export class Permits<Of extends Holder> {
    * within two seconds, or at once with `learn()`.
    *
    * @throws {StoreUnavailable}
+   * @throws {CorruptRow}
    */
   admit(id: string, credential: string = ""): Promise<Decision | undefined> {
     const { clock, holders } = this.#shared;

@@ -225,11 +225,12 @@ export function pardon(usage: Usage): Usage {
 }
 
 /**
- * Lets processes lease permits again. If a transaction changes a holder's limits, it should write this, or each request
- * costs a commit until the window that was full under the earlier limits ends.
+ * Lets processes lease permits again, unless a window is full under the new limits. A transaction that changes a holder's
+ * limits writes this. Otherwise, each request costs a commit until the window that was full before ends.
  */
-export function resumeLeases(usage: Usage): Usage {
-  return { ...usage, noLeasesUntil: 0 };
+export function changeLimits(usage: Usage, limits: Limits): Usage {
+  const full = fullWindow(usage, limits);
+  return { ...usage, noLeasesUntil: full ? windowEnd(usage, full) : 0 };
 }
 
 /** Whether two usages are the same. */

@@ -1,5 +1,6 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import {
+  changeLimits,
   decodeUsage,
   encodeUsage,
   hasCalled,
@@ -174,6 +175,13 @@ Deno.test("pardon() ends a ban and clears bans and strikes, but not usage", () =
   const banned = { ...used, refused: 4, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
 
   assertEquals(pardon(banned), { ...used, refusedToday: 4 });
+});
+
+Deno.test("changeLimits() lets processes lease permits again, unless a window is full under the new limits", () => {
+  const before = { ...used, noLeasesUntil: MIDNIGHT };
+  const until = (minute: number, day: number) => changeLimits(before, { minute, day }).noLeasesUntil;
+
+  assertEquals([until(21, 31), until(20, 31), until(21, 30)], [0, NOON + MINUTE, MIDNIGHT]);
 });
 
 Deno.test("isSame() compares every number", () => {
