@@ -1,6 +1,6 @@
 // The collection under load: the first of the shipped catalogue, whichever that is.
 import { withDefaults } from "../../src/resource/resource.ts";
-import { SHIPPED } from "../support/shipped.ts";
+import { SHIPPED } from "../process/shipped.ts";
 
 /** A collection as rivals serve it. */
 export interface Collection {

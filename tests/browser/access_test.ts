@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Buffer } from "node:buffer";
 import type { Page } from "playwright-core";
 import { check, openAll } from "./axe.ts";
-import { IDS, LIST, PATH, SHIPPED } from "../support/shipped.ts";
+import { IDS, LIST, PATH, SHIPPED } from "../process/shipped.ts";
 import { call, choose, paste, settle, signUp, SIZES, status, visit } from "./browser.ts";
 
 const MAX_HEIGHT = 7_000;

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
-import { ServerProcess } from "../support/process.ts";
+import { ServerProcess } from "../process/process.ts";
 
 /** Sizes of windows, the last three with two columns. */
 export const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800], [1920, 1080], [2560, 1440]] as const;

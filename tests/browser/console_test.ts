@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
-import { IDS, ITEM, itemWith, LIST, PATH, SHIPPED, textField } from "../support/shipped.ts";
+import { IDS, ITEM, itemWith, LIST, PATH, SHIPPED, textField } from "../process/shipped.ts";
 import {
   armEach,
   call,

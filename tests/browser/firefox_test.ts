@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { check, checkFit, openAll } from "./axe.ts";
-import { IDS } from "../support/shipped.ts";
+import { IDS } from "../process/shipped.ts";
 import {
   armEach,
   call,

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
-import { runCommand } from "../support/process.ts";
-import { IDS, PATH, SHIPPED } from "../support/shipped.ts";
+import { runCommand } from "../process/process.ts";
+import { IDS, PATH, SHIPPED } from "../process/shipped.ts";
 import { call, choose, isInView, paste, prints, roomInMinute, signUp, visit } from "./browser.ts";
 
 /** In ms. */

@@ -1,5 +1,5 @@
 import { print } from "../../src/process/process.ts";
-import { IDS, PATH, SHIPPED, textField } from "../support/shipped.ts";
+import { IDS, PATH, SHIPPED, textField } from "../process/shipped.ts";
 import { call, choose, paste, settle, signUp, visit } from "./browser.ts";
 import type { Page } from "playwright-core";
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { ServerProcess } from "../support/process.ts";
-import { SHIPPED } from "../support/shipped.ts";
+import { ServerProcess } from "../process/process.ts";
+import { SHIPPED } from "../process/shipped.ts";
 import { describe, OPERATOR_TOKEN, successesOf, typeErrors } from "./generated.ts";
 import { walkAsOperator } from "./operator_walk.ts";
 import { walk } from "./walk.ts";

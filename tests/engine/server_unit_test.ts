@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { OpenError, type OpenOptions, openStore, reopener, waitForServer } from "../../src/engine/open.ts";
-import { ConnectServer } from "../support/process.ts";
+import { ConnectServer } from "../process/process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
 const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };

@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
+import { slugOf } from "../../src/app/service.ts";
 import { CATALOGUE } from "../../src/catalogue.ts";
 import { openStore } from "../../src/engine/open.ts";
 import { Harness } from "../support/harness.ts";
-import { METRIC } from "../support/shipped.ts";
 import { NOON } from "../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -32,7 +32,7 @@ Deno.test("alerts.yml names only metrics that GET /metrics returns", async () =>
 
   // Texts may name a histogram without a suffix.
   const isKnown = (name: string) => names.has(name) || names.has(`${name}_bucket`);
-  const named = new Set(rules.match(RegExp(`\\b(?:${METRIC}|process)_\\w+`, "g")));
+  const named = new Set(rules.match(RegExp(`\\b(?:${slugOf(CATALOGUE.title, "_")}|process)_\\w+`, "g")));
 
   assert(named.size > 10);
   assertEquals([...named].filter((name) => !isKnown(name)), []);

@@ -1,8 +1,8 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
-import type { ServerProcess } from "../support/process.ts";
-import { assertAlive, RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import type { ServerProcess } from "./process.ts";
+import { assertAlive, RawConnection, rawRequest } from "./raw_connection.ts";
+import { TemporaryStore } from "./temporary_store.ts";
 
 /** Enough requests for their log lines to overflow a pipe and the server's buffer. */
 const REQUESTS = 10_000;

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { outcome } from "../support/client.ts";
-import { DenoProcess, type ServerProcess, type Variables } from "../support/process.ts";
-import { addItem, idIn, listIds } from "../support/shipped.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { DenoProcess, type ServerProcess, type Variables } from "./process.ts";
+import { addItem, idIn, listIds } from "./shipped.ts";
+import { TemporaryStore } from "./temporary_store.ts";
 
 const CLIENTS = 16;
 const CREATES = 500;

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { call, outcome } from "../support/client.ts";
-import { runCommand, ServerProcess } from "../support/process.ts";
-import { LIST } from "../support/shipped.ts";
+import { runCommand, ServerProcess } from "./process.ts";
+import { LIST } from "./shipped.ts";
 
 Deno.test("commands run in the service at SERVICE_URL, but only with its OPERATOR_TOKEN", async () => {
   const OPERATOR_TOKEN = "a-token-that-nobody-else-can-know";

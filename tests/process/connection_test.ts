@@ -1,8 +1,8 @@
 import manifest from "../../deno.json" with { type: "json" };
 import { assert, assertEquals } from "@std/assert";
-import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { addItem, ITEM, itemWith, LIST, listIds, PATH } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
+import { addItem, ITEM, itemWith, LIST, listIds, PATH } from "./shipped.ts";
+import { ServedStore } from "./temporary_store.ts";
 
 Deno.test("server responds to pipelined requests in order", async () => {
   await using served = await ServedStore.start();

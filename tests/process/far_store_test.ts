@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
 import { call, outcome } from "../support/client.ts";
-import { ServerProcess } from "../support/process.ts";
-import { addItem, LIST, TITLE } from "../support/shipped.ts";
-import { FarStore, untilReady } from "../support/temporary_store.ts";
+import { ServerProcess } from "./process.ts";
+import { addItem, LIST, TITLE } from "./shipped.ts";
+import { FarStore, untilReady } from "./temporary_store.ts";
 
 Deno.test("server prints one line and waits while its KV Connect server is not up yet", async () => {
   await using far = await FarStore.create();

@@ -3,7 +3,7 @@ import { DEFAULT_KV_PATH } from "../../src/catalogue.ts";
 import { readConfig } from "../../src/process/config.ts";
 import { printFirstSteps } from "../../src/process/first_steps.ts";
 import { Harness } from "../support/harness.ts";
-import { CapturedErrors } from "../support/standard_streams.ts";
+import { CapturedErrors } from "./standard_streams.ts";
 
 Deno.test.each([
   [DEFAULT_KV_PATH, ""],

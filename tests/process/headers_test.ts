@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { ITEM, LIST, PATH } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
+import { ITEM, LIST, PATH } from "./shipped.ts";
+import { ServedStore } from "./temporary_store.ts";
 
 Deno.test("server sends no body with 304, and never compresses a list", async () => {
   await using served = await ServedStore.start();

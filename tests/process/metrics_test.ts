@@ -1,6 +1,6 @@
 import { assertEquals, assertGreaterOrEqual } from "@std/assert";
-import { METRIC } from "../support/shipped.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { METRIC } from "./shipped.ts";
+import { TemporaryStore } from "./temporary_store.ts";
 
 const METRICS_TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 

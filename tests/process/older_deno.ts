@@ -1,8 +1,8 @@
 // Checks that the service itself, if not its tests, runs on an older Deno, which npm installs.
 import { assertEquals, assertMatch } from "@std/assert";
 import { call, type Callable, requestTo } from "../support/client.ts";
-import { DenoProcess } from "../support/process.ts";
-import { LIST, PATH, SHIPPED, textField } from "../support/shipped.ts";
+import { DenoProcess } from "./process.ts";
+import { LIST, PATH, SHIPPED, textField } from "./shipped.ts";
 
 const DENO = "deno@2.5.6";
 /** Long enough for a response to be compressed. */

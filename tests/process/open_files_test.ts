@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { LIST } from "../support/shipped.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { RawConnection, rawRequest } from "./raw_connection.ts";
+import { LIST } from "./shipped.ts";
+import { TemporaryStore } from "./temporary_store.ts";
 
 const OPEN_FILES = 128;
 const HEALTH = rawRequest("GET /health");

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { print, readLines } from "../../src/process/process.ts";
-import { CapturedErrors, standardInput } from "../support/standard_streams.ts";
+import { CapturedErrors, standardInput } from "./standard_streams.ts";
 
 Deno.test("print() writes a line to standard error and ignores a failure to write", () => {
   using errors = new CapturedErrors();

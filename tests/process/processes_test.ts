@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { callAtOnce, tally, upTo } from "../support/client.ts";
-import type { ServerProcess } from "../support/process.ts";
-import { addItem, idIn, LIST, listIds } from "../support/shipped.ts";
-import { inOneDay, TemporaryStore } from "../support/temporary_store.ts";
+import type { ServerProcess } from "./process.ts";
+import { addItem, idIn, LIST, listIds } from "./shipped.ts";
+import { inOneDay, TemporaryStore } from "./temporary_store.ts";
 
 const LIMIT = 50;
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
-import { residentMemory, type ServerProcess } from "../support/process.ts";
+import { residentMemory, type ServerProcess } from "./process.ts";
 import {
   assertAlive,
   jsonHeaders,
@@ -9,9 +9,9 @@ import {
   RawConnection,
   rawRequest,
   runCases,
-} from "../support/raw_connection.ts";
-import { ITEM, LIST, PATH } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+} from "./raw_connection.ts";
+import { ITEM, LIST, PATH } from "./shipped.ts";
+import { ServedStore } from "./temporary_store.ts";
 
 const MAX_BYTES = 65_536;
 const CHUNKED = { "transfer-encoding": "chunked" };

@@ -1,9 +1,9 @@
 import { assertEquals, assertGreaterOrEqual, assertLessOrEqual } from "@std/assert";
 import { call, outcome, type Reply, tally } from "../support/client.ts";
-import type { ServerProcess } from "../support/process.ts";
-import { LIST } from "../support/shipped.ts";
-import type { TcpProxy } from "../support/tcp_proxy.ts";
-import { FarStore, inOneDay, untilReady } from "../support/temporary_store.ts";
+import type { ServerProcess } from "./process.ts";
+import { LIST } from "./shipped.ts";
+import type { TcpProxy } from "./tcp_proxy.ts";
+import { FarStore, inOneDay, untilReady } from "./temporary_store.ts";
 
 const LIMIT = 1_000;
 const CLIENTS = 8;

@@ -7,9 +7,9 @@ import {
   RawConnection,
   rawRequest,
   runCases,
-} from "../support/raw_connection.ts";
-import { addItem, LIST, PATH, SHIPPED } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+} from "./raw_connection.ts";
+import { addItem, LIST, PATH, SHIPPED } from "./shipped.ts";
+import { ServedStore } from "./temporary_store.ts";
 
 const LONG = "a".repeat(1_000_000);
 

@@ -2,9 +2,9 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { START_HELP } from "../../src/process/config.ts";
 import { VERSION } from "../../src/app/version.ts";
 import { call } from "../support/client.ts";
-import { runServer, type Variables } from "../support/process.ts";
-import { SHIPPED, TITLE } from "../support/shipped.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { runServer, type Variables } from "./process.ts";
+import { SHIPPED, TITLE } from "./shipped.ts";
+import { TemporaryStore } from "./temporary_store.ts";
 
 Deno.test("server prints its help and its version on request, and rejects other arguments", async () => {
   const help = await runServer({ KV_PATH: ":memory:" }, "--help");

@@ -3,10 +3,10 @@ import { againIfLocked, retried } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { call, outcome } from "../support/client.ts";
-import { runServer, type ServerProcess } from "../support/process.ts";
-import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { ITEM, itemWith, LIST, PATH, SHIPPED, TITLE } from "../support/shipped.ts";
-import { inOneDay, ServedStore } from "../support/temporary_store.ts";
+import { runServer, type ServerProcess } from "./process.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
+import { ITEM, itemWith, LIST, PATH, SHIPPED, TITLE } from "./shipped.ts";
+import { inOneDay, ServedStore } from "./temporary_store.ts";
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   Deno.test(`server responds to requests in flight and exits 0 on ${signal}`, async () => {

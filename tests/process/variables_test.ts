@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { call, outcome } from "../support/client.ts";
-import type { ServerProcess } from "../support/process.ts";
-import { addItem, idIn, LIST, listIds, PATH, SHIPPED } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+import type { ServerProcess } from "./process.ts";
+import { addItem, idIn, LIST, listIds, PATH, SHIPPED } from "./shipped.ts";
+import { ServedStore } from "./temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { ITEM, LIST, PATH, textField } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../process/raw_connection.ts";
+import { ITEM, LIST, PATH, textField } from "../process/shipped.ts";
+import { ServedStore } from "../process/temporary_store.ts";
 
 /** Text that would begin a header or response of the attacker if it were echoed as it is. */
 const PAYLOADS = [

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { TemporaryStore } from "../process/temporary_store.ts";
 
 const PROGRAM = "tests/security/forbidden_acts.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { jsonHeaders, RawConnection } from "../support/raw_connection.ts";
-import { LIST, PATH } from "../support/shipped.ts";
-import { ServedStore } from "../support/temporary_store.ts";
+import { jsonHeaders, RawConnection } from "../process/raw_connection.ts";
+import { LIST, PATH } from "../process/shipped.ts";
+import { ServedStore } from "../process/temporary_store.ts";
 
 /** A request inside the body of another. */
 const INNER = `${LIST}/777 HTTP/1.1\r\nhost: a\r\n\r\n`;

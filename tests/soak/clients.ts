@@ -1,7 +1,7 @@
 import { call, outcome, type Reply } from "../support/client.ts";
-import type { ServerProcess } from "../support/process.ts";
-import { idIn, LIST, PATH, SHIPPED } from "../support/shipped.ts";
-import type { Credential } from "../support/temporary_store.ts";
+import type { ServerProcess } from "../process/process.ts";
+import { idIn, LIST, PATH, SHIPPED } from "../process/shipped.ts";
+import type { Credential } from "../process/temporary_store.ts";
 import { ABSENT, type Ledger } from "./ledger.ts";
 
 /** The status of a response that does not say whether the request was carried out. */

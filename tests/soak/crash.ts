@@ -1,10 +1,10 @@
 import { dayEnd, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { decodeJson, decodeText } from "../../src/engine/row.ts";
 import { upTo } from "../support/client.ts";
-import { ConnectServer, type ServerProcess } from "../support/process.ts";
-import { idIn, SHIPPED, textField } from "../support/shipped.ts";
+import { ConnectServer, type ServerProcess } from "../process/process.ts";
+import { idIn, SHIPPED, textField } from "../process/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { TemporaryStore } from "../process/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";

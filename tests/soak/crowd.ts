@@ -1,6 +1,6 @@
 import { createApiKey } from "../../src/accounts/api_key.ts";
-import { jsonHeaders, RawConnection, rawRequest } from "../support/raw_connection.ts";
-import { LIST, PATH } from "../support/shipped.ts";
+import { jsonHeaders, RawConnection, rawRequest } from "../process/raw_connection.ts";
+import { LIST, PATH } from "../process/shipped.ts";
 
 const BODY_BYTES = 65_536;
 const AT_ONCE = 100;

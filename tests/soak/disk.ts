@@ -1,6 +1,6 @@
 import { call, outcome } from "../support/client.ts";
-import { type Outcome, runServer, type ServerProcess } from "../support/process.ts";
-import { addItem, SHIPPED, TITLE } from "../support/shipped.ts";
+import { type Outcome, runServer, type ServerProcess } from "../process/process.ts";
+import { addItem, SHIPPED, TITLE } from "../process/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
 import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";

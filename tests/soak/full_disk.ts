@@ -1,5 +1,5 @@
-import type { ServerProcess } from "../support/process.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import type { ServerProcess } from "../process/process.ts";
+import { TemporaryStore } from "../process/temporary_store.ts";
 
 /** A disk for a KV file, which can be full or read-only. */
 export interface SmallDisk extends AsyncDisposable {

@@ -1,6 +1,6 @@
-import { DenoProcess, residentMemory, type ServerProcess } from "../support/process.ts";
-import { PATH } from "../support/shipped.ts";
-import { TemporaryStore } from "../support/temporary_store.ts";
+import { DenoProcess, residentMemory, type ServerProcess } from "../process/process.ts";
+import { PATH } from "../process/shipped.ts";
+import { TemporaryStore } from "../process/temporary_store.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";
 import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";

@@ -1,6 +1,6 @@
 // Copies of the checkout with toys in place of the shipped collections, made by the steps of src/README.md.
-import { copyService, rewrite } from "../support/checkout.ts";
-import { DenoProcess, type Outcome, type Variables } from "../support/process.ts";
+import { copyService, rewrite } from "../process/checkout.ts";
+import { DenoProcess, type Outcome, type Variables } from "../process/process.ts";
 
 const ROOT = `${import.meta.dirname}/../..`;
 /** The catalogue in the guide: code in a list. */

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ITEM, PATH } from "../../support/shipped.ts";
+import { ITEM, PATH } from "../../process/shipped.ts";
 import { interrupted } from "../terminal.ts";
 
 /** An account under load, and the outcomes of its requests. */

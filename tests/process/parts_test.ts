@@ -1,8 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { copyService, rewrite } from "../support/checkout.ts";
+import { copyService, rewrite } from "./checkout.ts";
 import { call } from "../support/client.ts";
-import { LIST, METRIC } from "../support/shipped.ts";
-import { DenoProcess, ServerProcess } from "../support/process.ts";
+import { LIST, METRIC } from "./shipped.ts";
+import { DenoProcess, ServerProcess } from "./process.ts";
 
 /** A copy of the service without a part: without its folder, and without the lines that name it in `service.ts`. */
 async function leaveOut(part: string): Promise<string> {

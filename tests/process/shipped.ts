@@ -5,7 +5,7 @@ import type { Resource } from "../../src/resource/mod.ts";
 import { withDefaults } from "../../src/resource/resource.ts";
 import { stringifyJson } from "../../src/web/json.ts";
 import { isValid } from "../../src/web/schema.ts";
-import { call, type Callable, nextTarget, outcome, type Reply } from "./client.ts";
+import { call, type Callable, nextTarget, outcome, type Reply } from "../support/client.ts";
 
 /** The collection. */
 export const SHIPPED: Resource = CATALOGUE.resources[0];

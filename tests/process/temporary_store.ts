@@ -3,8 +3,8 @@ import { assert } from "@std/assert";
 import type { Usage } from "../../src/limits/usage.ts";
 import { openStore } from "../../src/engine/open.ts";
 import { pause } from "../../src/base/time.ts";
-import { call } from "./client.ts";
-import { RemoteAccounts } from "./accounts.ts";
+import { call } from "../support/client.ts";
+import { RemoteAccounts } from "../support/accounts.ts";
 import {
   ConnectServer,
   type Outcome,

@@ -1,7 +1,7 @@
 // Processes: the service, its commands, a KV Connect server, and other programs in Deno.
 import config from "../../deno.json" with { type: "json" };
 import { pause } from "../../src/base/time.ts";
-import { type HarnessRequest, requestTo } from "./client.ts";
+import { type HarnessRequest, requestTo } from "../support/client.ts";
 
 /** Environment variables of a process, in addition to those that every process has. */
 export type Variables = Readonly<Record<string, string>>;
