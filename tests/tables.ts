@@ -2,12 +2,12 @@
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
-import { slugOf } from "../src/app/service.ts";
 import { CATALOGUE } from "../src/catalogue.ts";
 import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
 import { clientGuide } from "./client_guide.ts";
+import { withName } from "./names.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
 
@@ -15,8 +15,8 @@ import { ALL } from "./support/operations.ts";
 type Table = readonly (readonly string[])[];
 
 const ROOT = `${import.meta.dirname}/..`;
-/** Each table is in at least one of these files. */
-const DOCUMENTS = [
+/** Guides with tables and names of the service. Each table is in at least one of them. */
+export const DOCUMENTS = [
   "README.md",
   "src/operator/README.md",
   "src/operator/alerts.yml",
@@ -78,18 +78,6 @@ if (import.meta.main) {
   for (const { path, text, current } of await readGuides()) {
     if (current !== text) await Deno.writeTextFile(path, current);
   }
-}
-
-/** A text in which names of the service, such as `animal-store`, `animal_store_` and `AnimalStoreBans`, follow its title. */
-function withName(text: string, before: string, title: string): string {
-  return text.replaceAll(before, slugOf(title, "-"))
-    .replaceAll(before.replaceAll("-", "_"), slugOf(title, "_"))
-    .replaceAll(inCapitals(before), inCapitals(slugOf(title, "-")));
-}
-
-/** Such as `AnimalStore` for `animal-store`. */
-function inCapitals(slug: string): string {
-  return slug.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
