@@ -1,5 +1,6 @@
 // The page's tagline, its prints and its colours. To make the page your own, change this file: titles and nouns come from
 // the catalogue.
+import { PLAN_LIMITS } from "../accounts/account.ts";
 
 /** Follows the name of the service in the title of the page. */
 export const TAGLINE = "an API whose limits are exact";
@@ -9,7 +10,7 @@ export const SUMMARY =
 /** What the service is, and why a visitor would care. */
 export const LEAD: readonly string[] = [
   "A small API to try in one click, or to make your own.",
-  "Request 61 of a minute is refused, every time.",
+  `Request ${PLAN_LIMITS.free.minute + 1} of a minute is refused, every time.`,
 ];
 /** URL of the source code; undefined if it is not public. */
 export const SOURCE: string | undefined = undefined;
