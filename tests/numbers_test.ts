@@ -10,7 +10,6 @@ import { openApiDocument } from "../src/web/openapi.ts";
 import { BODY_RULES, PLACES } from "../src/web/body.ts";
 import { ERRORS } from "../src/web/error.ts";
 import { MAX_LEASE_AGE, RETURN_TIME, UNAWARE } from "../src/limits/allowance.ts";
-import { MAX_COUNTED, MAX_WAITING } from "../src/messages/message_store.ts";
 import { interfaceForClients } from "../src/app/document.ts";
 import { CATALOGUE } from "../src/catalogue.ts";
 import { inWords as dayInWords } from "../src/web/deprecation.ts";
@@ -39,9 +38,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `an address gets ${ANONYMOUS_LIMIT} requests a minute`,
   ]],
   ["src/operator/README.md", await read("src/operator/README.md"), [
-    `\`queue_full\` while ${inWords(MAX_WAITING)} messages of the account are waiting`,
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
-    `\`messages_waiting\` (of at most ${inWords(MAX_COUNTED)} accounts)`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
     `arrives within ${BODY_RULES.timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${
       BODY_RULES.stallMs / 1_000

@@ -1,4 +1,5 @@
 // The tables of the guides, the guide for clients, and the names of the service in them, from the declarations. As a program, it writes them.
+import { existsSync } from "node:fs";
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
@@ -21,6 +22,7 @@ export const DOCUMENTS = [
   "src/operator/README.md",
   "src/operator/alerts.yml",
   "tests/operator/alerts.yml",
+  ...["src/messages/alerts.yml", "tests/messages/alerts.yml"].filter((path) => existsSync(`${ROOT}/${path}`)),
 ];
 
 /** A guide, as it is and with tables and names that match the declarations. */
@@ -62,13 +64,12 @@ export async function readGuides(): Promise<readonly Guide[]> {
     });
     guides.push({ path, text, current });
   }
-  const path = `${ROOT}/src/page/README.md`;
-  const page = await (await service.fetch("GET /")).text();
-  guides.push({
-    path,
-    text: await Deno.readTextFile(path).catch(() => ""),
-    current: await clientGuide(page),
-  });
+  const page = await service.fetch("GET /");
+  if (page.ok) {
+    const path = `${ROOT}/src/page/README.md`;
+    const text = await Deno.readTextFile(path).catch(() => "");
+    guides.push({ path, text, current: await clientGuide(await page.text()) });
+  } else await page.body?.cancel();
   const [[header = []] = []] = missing;
   if (missing.size > 0) throw new Error(`No guide has the table: ${header.join(", ")}`);
   return guides;

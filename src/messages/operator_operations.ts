@@ -66,7 +66,9 @@ export function operatorMessageOperations(messages: MessageStore): Operation[] {
     method: "POST",
     path: `${MESSAGES_PATH}/remove`,
     summary: "Remove messages",
-    description: "Removes messages from the queue. Ids of messages that are not queued any more are ignored.",
+    description:
+      "Removes messages from the queue. Ids of messages that are not queued any more are ignored. An account can be " +
+      "deleted when none of its messages is queued.",
     body: named(
       "MessageIds",
       object({ ids: list(text({ max: 100 }), MAX_REMOVED) }, {

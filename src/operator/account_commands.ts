@@ -130,7 +130,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
     ),
     delete: {
       words: ["ID"],
-      help: `delete a closed account and its data, after its messages have been taken; its items stay, and the
+      help: `delete a closed account and its data; its items stay, and the
         responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
       prepare(args, { err }) {
         const id = idIn(args);

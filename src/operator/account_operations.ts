@@ -387,8 +387,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     method: "DELETE",
     path: `${ACCOUNTS_PATH}/{id}`,
     summary: "Delete a closed account",
-    description:
-      "Deletes a closed account and its data, after its messages have been removed. Its items stay, and " +
+    description: "Deletes a closed account and its data. Its items stay, and " +
       `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
     answers: { 204: { description: "The account was deleted" } },
     errors: [ERRORS.account_not_found, ERRORS.account_open, ...removals.flatMap(({ errors }) => errors)],

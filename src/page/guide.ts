@@ -150,7 +150,7 @@ function errorRow({ code, status, means, todo }: ErrorKind): Html {
 }
 
 /** How to repeat requests. */
-export function retriesSection({ an, one }: Nouns): Html {
+export function retriesSection({ one }: Nouns): Html {
   return section("retries", "Retries", [
     html`
       <p>
@@ -164,7 +164,7 @@ export function retriesSection({ an, one }: Nouns): Html {
     html`
       <p>
         If a response is lost, you cannot know whether the ${one} was added. So send an
-        <code>Idempotency-Key</code> with each <code>POST</code> of ${an} or a message: a new key, such
+        <code>Idempotency-Key</code> with each <code>POST</code> that accepts one: a new key, such
         as a UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
         response again, with <code>Idempotency-Replayed: true</code>, and nothing is created twice. The same
         key with a different body gets 422. <code>GET</code> is always safe to repeat.

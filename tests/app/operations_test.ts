@@ -20,8 +20,10 @@ async function tablesOf({ kv }: Workshop): Promise<Map<string, string>> {
 }
 
 Deno.test("SAMPLES has a valid request for every operation of the service", () => {
-  const known = [GOOD, GOOD_FOR_OPERATORS].flatMap((table) => Object.keys(table));
-  assertEquals(known.sort(), SAMPLES.map(({ operation }) => operation.id).sort());
+  const tableOf = (access: string) => access === "operator" ? GOOD_FOR_OPERATORS : GOOD;
+  const unknown = SAMPLES.filter(({ operation: { id, access } }) => !(id in tableOf(access)));
+
+  assertEquals(unknown.map(({ operation }) => operation.id), []);
 });
 
 for (const { operation, target, request, status, changes } of SAMPLES) {

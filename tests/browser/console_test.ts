@@ -543,9 +543,9 @@ Deno.test("page shows an example of a response only if there is one", async () =
   const { page } = visitor;
   const head = async () => (await page.locator("#answer-head").textContent() ?? "").trim();
   assertMatch(await head(), /^200\s+an example, until your first call$/);
-  await choose(page, "createMessage");
-  assertMatch(await head(), /^202/);
-  assertMatch(await page.locator("#answer-body").textContent() ?? "", /"status": "queued"/);
+  await choose(page, IDS.create);
+  assertMatch(await head(), /^201/);
+  assertMatch(await page.locator("#answer-body").textContent() ?? "", /"id": /);
   await choose(page, IDS.delete);
   assertEquals([await head(), await page.locator("#answer-body").textContent()], [
     "The response appears here.",

@@ -57,9 +57,9 @@ class Fixture implements AsyncDisposable {
     };
   }
 
-  /** The stored things, messages and replies. */
+  /** The stored things and replies. */
   stored(): unknown[] {
-    const tables: Deno.KvKeyPart[] = ["items", "items_by", "messages", "idempotency"];
+    const tables: Deno.KvKeyPart[] = ["items", "items_by", "idempotency"];
     return [...this.service.fake.rows.values()].filter(({ key: [table = ""] }) => tables.includes(table));
   }
 
@@ -136,7 +136,6 @@ const REQUESTS:
     ["changes nothing", "PATCH /v1/things/1", { json: { name: "Hammer" } }, 200],
     ["tries to change a missing one", "PATCH /v1/things/9", { json: { name: "Tom" } }, 404],
     ["removes a thing", "DELETE /v1/things/2", {}, 204],
-    ["queues a message", "POST /v1/messages", { json: { message: "hello" } }, 202],
   ];
 
 for (const [change, apply, outcome, next] of CHANGES) {
@@ -169,7 +168,6 @@ const COSTS: Readonly<Record<string, { reads: number; versionReads: number; comm
   "changes a thing": { reads: 1, versionReads: 1, commits: 1 },
   "changes nothing": { reads: 1, versionReads: 1, commits: 0 },
   "removes a thing": { reads: 1, versionReads: 1, commits: 1 },
-  "queues a message": { reads: 1, versionReads: 1, commits: 1 },
 };
 
 Deno.test("service adds no separate check of versions to a write while its account has a lease", async (t) => {

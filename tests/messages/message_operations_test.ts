@@ -1,8 +1,16 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { MAX_WAITING } from "../../src/messages/message_store.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, tally } from "../support/client.ts";
-import { RecordingService } from "../support/harness.ts";
+import { type Harness, RecordingService } from "../support/harness.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
 import { Workshop } from "../support/workshop.ts";
+
+const ONCE = { "idempotency-key": "once" };
+
+function isReplay({ headers }: Response): boolean {
+  return headers.get("idempotency-replayed") === "true";
+}
 
 Deno.test("createMessage() queues a message, and does not return its account", async () => {
   await using workshop = await Workshop.open();
@@ -78,6 +86,74 @@ Deno.test("createMessage() stores nothing if the account's count is corrupt", as
   await workshop.kv.delete(["messages_waiting", id]);
   const response = await send({ message: "Hello" });
   assertEquals([response.status, response.headers.has("idempotency-replayed")], [202, false]);
+});
+
+Deno.test("createMessage() replays its first reply for a day, and refuses another body and the reply of a thing", async () => {
+  await using workshop = await Workshop.open();
+  const json = { message: "Hello", name: "Hammer", weight: 1 };
+  const send = (json: object) => workshop.call("POST /v1/messages", { json, headers: ONCE });
+  const thing = await workshop.call("POST /v1/things", { json, headers: ONCE });
+  const first = await send(json);
+  workshop.now += 86_399_999;
+  const again = await send(json);
+
+  assertEquals([thing, first, again].map(isReplay), [false, false, true]);
+  assertEquals([first.status, again.status], [202, 202]);
+  assertEquals(await again.text(), await first.text());
+  await assertError(await send({ message: "Bye" }), 422, "idempotency_key_reused", /different body/);
+});
+
+Deno.test("createMessage() queues one message for simultaneous requests to two processes", async () => {
+  await using workshop = await Workshop.open();
+  await using beside = workshop.beside();
+
+  const responses = await Promise.all(
+    Array.from(
+      { length: 40 },
+      (_, n) =>
+        (n % 2 ? workshop : beside).call("POST /v1/messages", { json: { message: "Hello" }, headers: ONCE }),
+    ),
+  );
+
+  assertEquals(responses.map(({ status }) => status), new Array(40).fill(202));
+  assertEquals(responses.filter(isReplay).length, 39);
+  assertEquals((await stored(workshop)).length, 1);
+  await assertConsistent(workshop.kv);
+});
+
+Deno.test("createMessage() replays to simultaneous requests if there is room for only one message", async () => {
+  await using workshop = await Workshop.open();
+  const { account, apiKey: key } = await workshop.createAccount();
+  await workshop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));
+
+  const responses = await Promise.all(
+    Array.from(
+      { length: 5 },
+      () => workshop.fetch("POST /v1/messages", { key, json: { message: "Hello" }, headers: ONCE }),
+    ),
+  );
+
+  assertEquals(responses.map(({ status }) => status), new Array(5).fill(202));
+  assertEquals(responses.filter(isReplay).length, 4);
+});
+
+Deno.test("createMessage() replays a message that another process has just queued in the last place", async () => {
+  await using workshop = await Workshop.open();
+  const { account, apiKey: key } = await workshop.createAccount();
+  await workshop.kv.set(["messages_waiting", account.id], new Deno.KvU64(BigInt(MAX_WAITING - 1)));
+  const send = (service: Harness) =>
+    service.fetch("POST /v1/messages", { key, json: { message: "Hello" }, headers: ONCE });
+  const replies: Response[] = [];
+  const read = async (keys: readonly Deno.KvKey[]) => {
+    const isFirst = replies.length === 0 && keys.some(([table]) => table === "messages_waiting");
+    if (isFirst) replies.push(await send(workshop));
+  };
+  await using other = workshop.beside({ disturbance: { read } });
+
+  replies.push(await send(other));
+
+  assertEquals(replies.map(({ status }) => status), [202, 202]);
+  assertEquals(replies.map(isReplay), [false, true]);
 });
 
 /** Every waiting message. */

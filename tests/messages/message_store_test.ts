@@ -8,6 +8,8 @@ import type { Commit } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 
+const GUIDE = new URL("../../src/operator/README.md", import.meta.url);
+
 /** The messages as one process reads and writes them. */
 class Messages {
   readonly store: MessageStore;
@@ -60,6 +62,26 @@ Deno.test("accounts delete removes a count of 0, which 1.0.0 keeps after a messa
   await operated(service.app.fetch, ["accounts", "delete", id]);
 
   assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
+});
+
+Deno.test("list() returns a message that 1.0.0 queued", async () => {
+  await using service = await Harness.open();
+  const message: Message = {
+    id: "msg_0hq1v76rk003oSm",
+    message: "Hello",
+    accountId: "a",
+    status: "queued",
+    createdAt: "2027-01-15T12:00:00.000Z",
+  };
+  await service.kv.set(["messages", message.id], new TextEncoder().encode(JSON.stringify(message)));
+  await service.kv.set(["messages_waiting"], new Deno.KvU64(1n));
+  await service.kv.set(["messages_waiting", "a"], new Deno.KvU64(1n));
+  const messages = new Messages(service.store);
+
+  assertEquals(await Array.fromAsync(messages.store.list(9)), [message]);
+  assertEquals(await messages.store.countWaiting(), 1);
+  await messages.remove([message]);
+  assertEquals(await messages.store.countWaiting(), 0);
 });
 
 Deno.test("countWaiting() counts the messages of at most MAX_COUNTED accounts", async () => {
@@ -122,4 +144,14 @@ Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an acco
   assertEquals(await accept(two), true);
   assertEquals(await accept(two), false);
   assertEquals(await two.store.countWaiting(), MAX_WAITING);
+});
+
+Deno.test("operators' guide states the maximum numbers of messages", async () => {
+  const text = (await Deno.readTextFile(GUIDE)).replaceAll(/\s+/g, " ");
+  const phrases = [
+    `\`queue_full\` while ${MAX_WAITING.toLocaleString("en")} messages of the account are waiting`,
+    `\`messages_waiting\` (of at most ${MAX_COUNTED.toLocaleString("en")} accounts)`,
+  ];
+
+  assertEquals(phrases.filter((phrase) => !text.includes(phrase)), []);
 });

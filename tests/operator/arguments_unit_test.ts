@@ -12,15 +12,14 @@ const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", 
 
 /** Error messages, each with command lines that cause it. Words in angle brackets are replaced by `words`. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
-  "The commands are accounts, items and messages": ["", "cats list", "account list", "create"],
+  "The commands are accounts": ["", "cats list", "account list", "create"],
   "An argument that begins with one - must have at most 100 characters": [
     `accounts list -${"h".repeat(100)}`,
     `items -${"h".repeat(1_000_000)}`,
   ],
-  "Name a command": ["accounts", "items", "messages"],
+  "Name a command": ["accounts", "items"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
   "There is no command items things create": ["items things create"],
-  "There is no command messages give": ["messages give 1"],
   "accounts create needs a NAME": ["accounts create", "accounts create --plan free"],
   [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>", "<escape>", "<half>"].map((name) =>
     `accounts create ${name}`
@@ -43,15 +42,12 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
     ...[
       "items things list extra",
       "items things delete 1 extra",
-      "messages take 1 extra",
-      "messages remove - extra",
     ],
   ],
-  "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro", "messages take 1 --plan free"],
+  "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro"],
   "--gold": ["accounts create a --gold", "items things list --gold"],
   "has no option --json": [
     "accounts show acct_1 --json",
-    "messages take 1 --json",
     "items things delete 1 --json",
   ],
   "needs an ID": OF_AN_ACCOUNT.map((name) => `accounts ${name}`).concat(
@@ -81,10 +77,6 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "--weight must be an integer": ["7.5", "seven", "9223372036854775808", "", "1e3"].map((id) =>
     `items things set 1 --weight=${id}`
   ),
-  "messages take needs a number N": ["messages take"],
-  [`N ${COUNT}`]: ["messages take 0", "messages take all"],
-  "messages remove needs - and ids on standard input": ["messages remove"],
-  "messages remove reads ids from standard input: write -": ["messages remove msg_1"],
 };
 
 const words = new Map([
@@ -124,7 +116,7 @@ for (const [message, lines] of Object.entries(misunderstood)) {
 
     assertEquals([code, out, err.length], [2, [], 1]);
     assertStringIncludes(err.join(), message);
-    const [group = "accounts"] = /^(?:items|messages)/.exec(line) ?? [];
+    const [group = "accounts"] = /^items/.exec(line) ?? [];
     assertMatch(err.join(), /^[^\n]*[^\n.]\. See: deno task \w+ --help$/);
     assertStringIncludes(err.join(), ` See: deno task ${group} --help`);
   });
@@ -134,7 +126,6 @@ Deno.test.each([
   ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
   ["accounts rotate --grace soon -h", "rotate"],
   ["items -h", "things"],
-  ["messages take --help", "take remove"],
 ])("runCommandLine() prints help for '%s'", async (line, names) => {
   const { code, out, err } = await run(line);
 

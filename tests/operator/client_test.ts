@@ -49,15 +49,10 @@ async function cut(response: Response): Promise<Response> {
   return new Response(ReadableStream.from(half()), { status, headers });
 }
 
-function textsOf({ out }: Operator): string[] {
-  return out.map((line) => JSON.parse(line).message);
-}
-
 Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
   const runAll = async (operator: Operator, service: Harness) => {
     const { id, key } = await operator.createAccount("--plan pro");
-    await service.fetch("POST /v1/things", { key, json: { name: "Hammer", weight: 7 } });
-    await service.fetch("POST /v1/messages", { key, json: { message: "Grüße\n🐶" } });
+    await service.fetch("POST /v1/things", { key, json: { name: "Grüße 🐶", weight: 7 } });
     await service.app.settle();
     operator.input = ["Zoë", "", "Tom"];
     const results: unknown[] = [];
@@ -82,12 +77,12 @@ Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
           "items things set 1 --status sold --name",
           "items things delete 1",
         ],
-        ...["items things delete 1", "messages take 5", "messages take 5", "messages remove -", "cats"],
+        ...["items things delete 1", "cats"],
       )
     ) {
       const code = await operator.run(command, ...(command.endsWith("--name") ? ["Hammer Hammer"] : []));
       // Accounts are listed in order of their IDs, which are random.
-      const out = operator.out.map((line) => line.replaceAll(/(as_test|acct|msg)_\w+/g, "$1")).sort();
+      const out = operator.out.map((line) => line.replaceAll(/(as_test|acct)_\w+/g, "$1")).sort();
       const err = operator.err.map((line) => line.replaceAll(id, "ID"));
       results.push([command.replace(id, "ID"), code, out, err]);
     }
@@ -173,37 +168,6 @@ Deno.test("accounts list prints complete pages if the connection breaks in the m
 
   assertEquals([code, operator.out.length], [1, 500]);
   assertEquals(operator.err.at(-1), "The connection broke. Nothing was changed.");
-});
-
-Deno.test("messages take removes only printed messages, even if a response breaks off", async () => {
-  await using operator = await Operator.start();
-  await using remote = await Remote.of(operator);
-  const { apiKey: key } = await remote.service.createAccount();
-  for (let number = 1; number <= 230; number++) {
-    await remote.service.fetch("POST /v1/messages", { key, json: { message: `${number}` } });
-  }
-  const all = Array.from({ length: 230 }, (_, number) => `${number + 1}`);
-  remote.respond = async (send) => await cut(await send());
-
-  assertEquals(await operator.run("messages take 5"), 1);
-  assertEquals([operator.out, operator.err], [[], ["The connection broke. Nothing was changed."]]);
-
-  operator.reader = (line) => line.includes('"4"') ? Promise.reject(new Error("gone")) : Promise.resolve();
-  remote.respond = (send) => send();
-  assertEquals(await operator.run("messages take 5"), 1);
-  assertEquals([textsOf(operator), operator.err], [all.slice(0, 3), ["Failed: gone"]]);
-
-  operator.reader = () => Promise.resolve();
-  remote.respond = (send, target) => target.includes("remove") ? new Response("{}", { status: 503 }) : send();
-  assertEquals(await operator.run("messages take 5"), 1);
-  assertEquals([textsOf(operator), operator.err], [all.slice(3, 8), [
-    "The last messages that were printed could not be removed, so they will be printed again next time.",
-    "The service returned 503.",
-  ]]);
-
-  remote.respond = (send) => send();
-  assertEquals(await operator.run("messages take 227"), 0);
-  assertEquals([textsOf(operator), operator.err], [all.slice(3), ["Took 227 messages."]]);
 });
 
 Deno.test("main() sends the first of two tokens", async () => {
@@ -331,7 +295,7 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
 
   remote.requests = [];
   for (
-    const [command, code] of [["accounts frobnicate", 2], ["messages take all", 2], ["items -h", 0]] as const
+    const [command, code] of [["accounts frobnicate", 2], ["items things set", 2], ["items -h", 0]] as const
   ) {
     assertEquals(await operator.run(command), code);
   }

@@ -3,8 +3,9 @@ import manifest from "../../deno.json" with { type: "json" };
 import { openStore } from "../../src/engine/open.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, getBanned } from "../support/client.ts";
-import { carryOut, fail, hang } from "../support/fake_kv.ts";
+import { carryOut, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
+import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -26,7 +27,9 @@ Deno.test("GET /metrics returns every metric, and only to the operator", async (
   assertEquals(status, 200);
   assertEquals(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   assertEquals(headers.get("cache-control"), "no-store");
-  assertEquals([...text.matchAll(/^# TYPE thing_store_(.*)$/gm)].map(([, family]) => family), [
+  const families = [...text.matchAll(/^# TYPE thing_store_(.*)$/gm)].map(([, family]) => family);
+  // Those of optional parts follow.
+  assertEquals(families.slice(0, families.indexOf("leased_places gauge") + 1), [
     "build_info gauge",
     "requests_total counter",
     "request_duration_seconds histogram",
@@ -41,8 +44,6 @@ Deno.test("GET /metrics returns every metric, and only to the operator", async (
     "requests_in_flight gauge",
     "leases gauge",
     "leased_places gauge",
-    "messages_waiting gauge",
-    "oldest_message_age_seconds gauge",
   ]);
   await assertError(await service.fetch("GET /metrics"), 401, "invalid_operator_token");
   await assertError(await closed.fetch("GET /metrics", { key: TOKEN }), 404, "not_found");
@@ -77,18 +78,18 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans", async (
   const { apiKey: free } = await service.createAccount("free");
   const before = await samplesOf(service);
 
-  await call(service, key, "POST /v1/messages", { json: { message: "Hello" } });
+  await call(service, key, "POST /v1/things", { json: HAMMER });
   await getBanned(service, free);
   await call(service, undefined, "PROPFIND /v1/things");
 
   const after = await samplesOf(service);
   const grown = (name: string) => (after.get(name) ?? NaN) - (before.get(name) ?? 0);
   const counts = {
-    'requests_total{route="/v1/messages",method="POST",status="202"}': 1,
+    'requests_total{route="/v1/things",method="POST",status="201"}': 1,
     'requests_total{route="/v1/things",method="GET",status="200"}': 60,
     'requests_total{route="/v1/things",method="GET",status="429"}': 62,
     'requests_total{route="/v1/things",method="other",status="405"}': 1,
-    'request_duration_seconds_count{route="/v1/things"}': 123,
+    'request_duration_seconds_count{route="/v1/things"}': 124,
     'admitted_total{plan="business"}': 1,
     'admitted_total{plan="free"}': 60,
     'admitted_total{plan=""}': 1,
@@ -162,35 +163,6 @@ Deno.test("GET /metrics counts failed KV operations and refused commits", async 
   assertEquals(grown, [1, 1]);
 });
 
-Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not respond", hang]])(
-  "GET /metrics omits only the message queue while KV %s",
-  async (_, read) => {
-    await using service = await RecordingService.open({ operatorToken: TOKEN });
-    const { time } = service;
-    const before = await time.until(samplesOf(service), 1_000);
-    service.disturbance = { read };
-
-    const response = await time.until(service.fetch("GET /metrics", { key: TOKEN }), 10_000);
-    // A hanging operation counts as a failure after its deadline.
-    await time.advance(10_000);
-    const after = await time.until(samplesOf(service), 10_000);
-
-    const failures = 'kv_failures_total{operation="read"}';
-    assertEquals(response.status, 200);
-    assertEquals(gaugesIn(after).map(([name]) => name), ["requests_in_flight", "leases", "leased_places"]);
-    assertGreater(after.get(failures) ?? 0, before.get(failures) ?? 0);
-  },
-);
-
-Deno.test("GET /metrics returns 500 if a stored count of messages is corrupt", async () => {
-  await using service = await Harness.open({ operatorToken: TOKEN });
-  service.expectsErrors = true;
-  await service.kv.set(["messages_waiting", "a"], "many");
-
-  await assertError(await service.fetch("GET /metrics", { key: TOKEN }), 500, "internal_error");
-  assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
-});
-
 Deno.test("GET /metrics returns start time, memory and, for a KV file, its size", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/things.kv`;
@@ -213,40 +185,13 @@ Deno.test("GET /metrics returns start time, memory and, for a KV file, its size"
   await Deno.remove(folder, { recursive: true });
 });
 
-const GAUGES: readonly string[] = [
-  "requests_in_flight",
-  "leases",
-  "leased_places",
-  "messages_waiting",
-  "oldest_message_age_seconds",
-];
+const GAUGES: readonly string[] = ["requests_in_flight", "leases", "leased_places"];
 
 function gaugesIn(samples: ReadonlyMap<string, number>): [name: string, value: number][] {
   return [...samples].filter(([name]) => GAUGES.includes(name));
 }
 
-Deno.test("GET /metrics returns the number of waiting messages and the age of the oldest", async () => {
-  await using service = await Harness.open({ operatorToken: TOKEN });
-  for (const message of ["one", "two"]) {
-    const { apiKey: key } = await service.createAccount();
-    await call(service, key, "POST /v1/messages", { json: { message } });
-    service.now += 2_500;
-  }
-  await service.app.settle();
-
-  const samples = await samplesOf(service);
-
-  assertEquals(samples.get(`build_info{version="${manifest.version}",schema="1"}`), 1);
-  assertEquals(gaugesIn(samples), [
-    ["requests_in_flight", 1],
-    ["leases", 0],
-    ["leased_places", 0],
-    ["messages_waiting", 2],
-    ["oldest_message_age_seconds", 5],
-  ]);
-});
-
-Deno.test("GET /metrics returns the leases held, and age 0 if no message is waiting", async () => {
+Deno.test("GET /metrics returns the leases held", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 2; count++) await call(service, apiKey);
@@ -255,11 +200,10 @@ Deno.test("GET /metrics returns the leases held, and age 0 if no message is wait
 
   const leased = (await service.accounts.find(id))?.usage.leased ?? 0;
   assertGreater(leased, 0);
+  assertEquals(samples.get(`build_info{version="${manifest.version}",schema="1"}`), 1);
   assertEquals(gaugesIn(samples), [
     ["requests_in_flight", 1],
     ["leases", 1],
     ["leased_places", leased - 1], // The second request has used one.
-    ["messages_waiting", 0],
-    ["oldest_message_age_seconds", 0],
   ]);
 });

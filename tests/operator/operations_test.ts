@@ -79,8 +79,6 @@ Deno.test("service logs each operator's request with its ids, but no name or key
   });
   assertEquals(service.operations.map(({ ids }) => ids), [[id], made.map(({ account }) => account.id)]);
   await service.fetch("POST /v1/things", { key: apiKey, json: { name: "Hammer", weight: 1 } });
-  const message = await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
-  const messageId = (await message.json()).id;
   service.operations.length = 0;
   const cases: [target: string, json: unknown, operation: string, ids: string[], status: number][] = [
     [`GET ${ACCOUNTS}`, undefined, "listAccounts", [], 200],
@@ -92,7 +90,6 @@ Deno.test("service logs each operator's request with its ids, but no name or key
     [`POST ${ACCOUNTS}/${id}/reset`, undefined, "resetAccount", [id], 200],
     [`DELETE ${ACCOUNTS}/${id}`, undefined, "deleteAccount", [id], 409],
     [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200],
-    ["POST /operator/v1/messages/remove", { ids: [messageId, "Bob"] }, "removeMessages", [messageId], 204],
     ["PATCH /operator/v1/things/1", { name: "Bob" }, "updateOwnedThing", ["1"], 200],
     ["DELETE /operator/v1/things/77", undefined, "deleteOwnedThing", [], 404],
   ];
@@ -238,8 +235,6 @@ Deno.test.each<[string, unknown, RegExp]>([
   [`POST ${ACCOUNTS}/ID/rotate`, { graceSeconds: -1 }, /^graceSeconds must be an integer/],
   [`GET ${ACCOUNTS}?stat=banned`, undefined, /^unknown query parameter stat; did you mean state\?/],
   [`GET ${ACCOUNTS}?cursor=%ff`, undefined, /cursor must be a cursor from a Link header of this service\.$/],
-  ["GET /operator/v1/messages?limit=101", undefined, /limit must be an integer from 1 to 100\.$/],
-  ["POST /operator/v1/messages/remove", { ids: Array(501).fill("a") }, /^ids must have at most 500 items\.$/],
   ["PATCH /operator/v1/things/1", { state: "broken" }, /^state must be one of/],
 ])("%s returns 400 to an invalid request, and changes nothing", async (target, json, message) => {
   await using service = await Office.open();

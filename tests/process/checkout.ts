@@ -11,6 +11,20 @@ export async function copyService(): Promise<string> {
   return folder;
 }
 
+/** Leaves a part out of a copy: its folder, and its import and name in `PARTS`. */
+export async function leaveOut(folder: string, part: string): Promise<void> {
+  await Deno.remove(`${folder}/src/${part}`, { recursive: true });
+  await rewrite(
+    `${folder}/src/app/service.ts`,
+    (text) =>
+      text.replace(new RegExp(`^import .* from "\\.\\./${part}/.*\\n`, "m"), "")
+        .replace(
+          /(?<=PARTS: .* = \[).*(?=\])/,
+          (names) => names.split(", ").filter((name) => name !== part.toUpperCase()).join(", "),
+        ),
+  );
+}
+
 /** Changes the text of a file. */
 export async function rewrite(path: string, change: (text: string) => string): Promise<void> {
   await Deno.writeTextFile(path, change(await Deno.readTextFile(path)));

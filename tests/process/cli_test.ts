@@ -7,7 +7,7 @@ Deno.test("main() prints help even if a variable is invalid", async () => {
   await using operator = await Operator.start();
   operator.environment.set("PORT", "no port");
 
-  for (const command of ["accounts --help", "items -h", "messages take --help"]) {
+  for (const command of ["accounts --help", "items -h"]) {
     assertEquals([await operator.run(command), operator.err], [0, []]);
     assertStringIncludes(operator.out.join(), "Usage: deno task ");
   }
@@ -40,11 +40,11 @@ Deno.test("main() leaves only the rows of its commands in the KV", async () => {
   const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
 
   const codes: number[] = [];
-  for (const command of [...commands, "accounts list", "messages take 5", "items things list"]) {
+  for (const command of [...commands, "accounts list", "items things list"]) {
     codes.push(await operator.run(command));
   }
 
-  assertEquals(codes, new Array(8).fill(0));
+  assertEquals(codes, new Array(7).fill(0));
   await using service = await operator.serve();
   const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
   const kinds = rows.map(({ key: [kind] }) => kind);

@@ -22,6 +22,8 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
     [...lines, `authorization: ${authorization}`, "", ""].join("\r\n");
   const list = (...lines: readonly string[]) => plain(`${LIST} HTTP/1.1`, ...lines);
 
+  // A method of `/`: without the page, nothing is there.
+  const unlisted = (await served.server.fetch("HEAD /")).ok ? 405 : 404;
   const cases: readonly RawCase[] = [
     ["OPTIONS *", rawRequest("OPTIONS *"), 204],
     ["OPTIONS of an unknown path", rawRequest("OPTIONS /nothing"), 404],
@@ -29,7 +31,7 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
     ["a lowercase method", send(`get ${PATH}`), 405],
     ["a method with the name of a property", send(`constructor ${PATH}`), 405],
     ["a long method", send(`${"A".repeat(2_000)} ${PATH}`), 405],
-    ["CONNECT", send("CONNECT localhost:80"), 405],
+    ["CONNECT", send("CONNECT localhost:80"), unlisted],
     ["a method that is not a token", send(`G@T ${PATH}`), "refused"],
     ["a long path", get(`${PATH}/${LONG.slice(0, 8_000)}`), 404],
     ["an absurdly long path", get(`${PATH}/${LONG}`), "refused"],
@@ -42,7 +44,7 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
     ["the absolute form", get(`http://localhost${PATH}`), 200],
     ["the absolute form with another host", get(`http://other.example${PATH}`), 200],
     ["the absolute form with an invalid host", get(`http://other.example;a='b'${PATH}`), 400],
-    ["the absolute form without a path", send("POST http://other.example"), 405],
+    ["the absolute form without a path", send("POST http://other.example"), unlisted],
     ["a malformed escape", get(`${PATH}/%zz`), 404],
     ["an escaped NUL", get(`${PATH}/%00`), 404],
     ["a space in the path", get(`${PATH} 1`), "refused"],

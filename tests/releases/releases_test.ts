@@ -1,7 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { CATALOGUE } from "../../src/catalogue.ts";
 import { encodeJson, openStore } from "../../src/engine/mod.ts";
-import { MessageStore } from "../../src/messages/message_store.ts";
 import { PETS } from "../../src/pets/pets.ts";
 import { openCollections, ResourceError } from "../../src/resource/mod.ts";
 import { Harness } from "../support/harness.ts";
@@ -48,9 +47,6 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
     assertEquals([replay.headers.get("idempotency-replayed"), (await replay.json()).id], ["true", 5]);
     const usage = await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
     assertEquals(usage.map(({ admitted }: { admitted: number }) => admitted), [12, 1]);
-    const messages = new MessageStore(store);
-    assertEquals((await Array.fromAsync(messages.list(9))).map(({ message }) => message), ["Hello"]);
-    assertEquals(await messages.countWaiting(), 1);
     for (const [id] of states) {
       const read = await service.fetch(`GET /v1/pets/${id}`, { key });
       const match = { "if-match": read.headers.get("etag") ?? "" };

@@ -7,8 +7,10 @@ Deno.test("README names only tests that exist", async () => {
   const named = [...table.matchAll(/\]\(([\w./]+_test\.ts)\) "([^"]+)"/g)];
   assert(named.length > 20);
 
+  const folders = await Array.fromAsync(Deno.readDir(`${HERE}/..`), ({ name }) => name);
   const missing: string[] = [];
   for (const [, path = "", name = ""] of named) {
+    if (path.startsWith("../page/") && !folders.includes("page")) continue; // The page is left out.
     const source = await Deno.readTextFile(`${HERE}/${path}`);
     if (!source.includes(constantEnd(name))) missing.push(`${path}: ${name}`);
   }

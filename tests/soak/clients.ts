@@ -134,8 +134,8 @@ export class Client {
     const { ledger, key } = this.#shop;
     ledger.send(message, 0);
     const answer = await call(server, key, "POST /v1/messages", { json: { message } });
-    // The queue is full.
-    if (outcome(answer) === "429 queue_full") return answer;
+    // The queue is full or left out.
+    if (["429 queue_full", "404 not_found"].includes(outcome(answer))) return answer;
     if (expectStatus(answer, 202) !== UNKNOWN) ledger.acknowledge(message, 0);
     return answer;
   }

@@ -1,9 +1,16 @@
-// Makes a copy of the checkout by the steps of src/README.md, with toys in place of animals, and checks all of it.
+// Makes copies of the checkout by the steps of src/README.md, and checks all of them: one with toys in place of animals, and
+// one without the optional parts.
+import { leaveOut, rewrite } from "../process/checkout.ts";
 import { putToysInPlace } from "./toy_shop.ts";
 
 const ROOT = `${import.meta.dirname}/../..`;
 /** Folders of tests that are about animals. */
 const OF_ANIMALS = ["tests/pets", "tests/releases"];
+/** Folders of tests that are about optional parts, and files of them. */
+const OF_PARTS = [
+  ...["tests/messages", "tests/client/messages_test.ts", "tests/client/message_walk.ts"],
+  ...["tests/page", "tests/browser"],
+];
 /** Arguments of `deno`. */
 const STEPS = [
   ["task", "docs"],
@@ -14,18 +21,38 @@ const STEPS = [
   ["task", "--config", "tests/client/deno.json", "test"],
 ] as const;
 
-const folder = await Deno.makeTempDir({ prefix: "fork_" });
-try {
-  await copyCheckout();
+await inCopy(async (folder) => {
   for (const name of OF_ANIMALS) await Deno.remove(`${folder}/${name}`, { recursive: true });
   await putToysInPlace(folder);
-  for (const step of STEPS) await run(...step);
-} finally {
-  await Deno.remove(folder, { recursive: true });
+  await check(folder);
+});
+await inCopy(async (folder) => {
+  for (const part of ["messages", "page"]) await leaveOut(folder, part);
+  for (const name of OF_PARTS) await Deno.remove(`${folder}/${name}`, { recursive: true });
+  await rewrite(
+    `${folder}/deno.json`,
+    (text) =>
+      text.replace(/^ +"messages": \{[^}]*\},\n/m, "").replace(
+        / && deno check [^&]*tests\/browser(?=[" ])/,
+        "",
+      ),
+  );
+  await check(folder);
+});
+
+/** Works in a copy of the checkout. */
+async function inCopy(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "fork_" });
+  try {
+    await copyCheckout(folder);
+    await work(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 }
 
 /** Copies the files that Git knows, and those that it could add. */
-async function copyCheckout(): Promise<void> {
+async function copyCheckout(folder: string): Promise<void> {
   const args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
   const { stdout } = await new Deno.Command("git", { args, cwd: ROOT }).output();
   for (const path of new TextDecoder().decode(stdout).split("\0").slice(0, -1)) {
@@ -34,9 +61,10 @@ async function copyCheckout(): Promise<void> {
   }
 }
 
-/** Runs `deno` in the copy. Ends this program if it fails. */
-async function run(...args: readonly string[]): Promise<void> {
-  const { success } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd: folder }).spawn()
-    .status;
-  if (!success) throw new Error(`In a copy with toys, deno ${args.join(" ")} failed`);
+/** Runs all steps in a copy. Ends this program if one fails. */
+async function check(cwd: string): Promise<void> {
+  for (const args of STEPS) {
+    const { success } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd }).spawn().status;
+    if (!success) throw new Error(`In a fork, deno ${args.join(" ")} failed`);
+  }
 }

@@ -8,10 +8,10 @@ import { assertError } from "../support/assertions.ts";
 import { call } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { ALL } from "../support/operations.ts";
+import { HAMMER } from "../support/things.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const SHORT: BodyRules = { ...BODY_RULES, maxBytes: 10, timeoutMs: 60_000 };
-const MESSAGE = { message: "Hello" };
 const MERGE_PATCH = "application/merge-patch+json";
 const CHUNKED = { "transfer-encoding": "chunked" };
 
@@ -295,16 +295,16 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
   },
 );
 
-Deno.test.each([[false, 408], [true, 202]])(
+Deno.test.each([[false, 408], [true, 201]])(
   "service answers a chunked body that pauses for 2,100 ms, on Deploy: %s, with %i",
   async (onDeploy, status) => {
     await using service = await RecordingService.open({ onDeploy });
     const { apiKey: key } = await service.time.until(service.createAccount(), 1_000);
-    const { stream: body } = pausingBody(['{"message":', '"Hello"}'], () => pause(2_100));
+    const { stream: body } = pausingBody(['{"name":"Hammer",', '"weight":1}'], () => pause(2_100));
     const headers = { "content-type": "application/json", ...CHUNKED };
 
     const response = await service.time.until(
-      service.fetch("POST /v1/messages", { key, headers, body }),
+      service.fetch("POST /v1/things", { key, headers, body }),
       10_000,
     );
 
@@ -347,14 +347,14 @@ Deno.test.each([["1.1", true], ["2", false]])(
     const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
     using client = Deno.createHttpClient({ http1, http2: !http1 });
 
-    const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/messages`, {
+    const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/things`, {
       client,
       method: "POST",
       headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-      body: ReadableStream.from(['{"message":', '"Hello"}'].map(encode)),
+      body: ReadableStream.from(['{"name":"Hammer",', '"weight":1}'].map(encode)),
     });
 
-    assertEquals([response.status, (await response.json()).message], [202, "Hello"]);
+    assertEquals([response.status, (await response.json()).name], [201, "Hammer"]);
     await server.stop();
   },
 );
@@ -380,7 +380,7 @@ class Crowd implements AsyncDisposable {
 
   /** Begins `count` bodies at once, of an account or, without a key, of many addresses. Returns how many get a place. */
   async stall(count: number, key?: string): Promise<number> {
-    const target = key === undefined ? "POST /v1/accounts" : "POST /v1/messages";
+    const target = key === undefined ? "POST /v1/accounts" : "POST /v1/things";
     const options = { ...(key !== undefined && { key }), headers: { "content-type": "application/json" } };
     const [begun, refused] = [new Set<number>(), new Set<number>()];
     for (let index = 0; index < count; index++) {
@@ -443,7 +443,7 @@ Deno.test.each([["leased", 8], ["committed", 0]])(
     for (let count = 0; count < before; count++) await call(crowd.service, key);
     const used = 50 + before;
 
-    const refused = await crowd.service.fetch("POST /v1/messages", { key, json: MESSAGE });
+    const refused = await crowd.service.fetch("POST /v1/things", { key, json: HAMMER });
 
     assertEquals(refused.headers.get("retry-after"), "1");
     assertEquals(refused.headers.get("x-ratelimit-remaining"), `${2_000 - used}`);

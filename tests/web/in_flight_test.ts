@@ -4,9 +4,8 @@ import { pause } from "../../src/base/time.ts";
 import { assertError } from "../support/assertions.ts";
 import { type CommitResult, FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
+import { HAMMER } from "../support/things.ts";
 import { VirtualTime } from "../support/time.ts";
-
-const MESSAGE = { message: "Hello" };
 
 function nameOf({ name }: Error): string {
   return name;
@@ -29,11 +28,11 @@ function answered<Answer>(
   );
 }
 
-/** A message whose body arrives once `sent()` has resolved. */
+/** A thing whose body arrives once `sent()` has resolved. */
 function slowly(sent: () => Promise<void>) {
   const pull = async (controller: ReadableStreamDefaultController) => {
     await sent();
-    controller.enqueue(new TextEncoder().encode(JSON.stringify(MESSAGE)));
+    controller.enqueue(new TextEncoder().encode(JSON.stringify(HAMMER)));
     controller.close();
   };
   const body = new ReadableStream({ pull }, { highWaterMark: 0 });
@@ -56,10 +55,10 @@ class VirtualService implements AsyncDisposable {
     this.harness = new Harness(new FakeKv().connect({ read, commit }), { inFlight: this.inFlight });
   }
 
-  /** Sends a message with the key of a new account. */
-  async send(message: object): Promise<(ms: number) => Promise<Response>> {
+  /** Adds a thing with the key of a new account. */
+  async send(thing: object): Promise<(ms: number) => Promise<Response>> {
     const { apiKey: key } = await this.time.until(this.harness.createAccount(), 10_000);
-    const sent = this.harness.fetch("POST /v1/messages", { key, ...message });
+    const sent = this.harness.fetch("POST /v1/things", { key, ...thing });
     return (ms) => this.time.until(sent, ms);
   }
 
@@ -237,7 +236,7 @@ Deno.test("service returns 503 overloaded and charges nothing while it is at cap
   await using service = await Harness.open({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 }) });
   const { apiKey: key } = await service.createAccount();
   const { promise, resolve } = Promise.withResolvers<void>();
-  const first = service.fetch("POST /v1/messages", { key, ...slowly(() => promise) });
+  const first = service.fetch("POST /v1/things", { key, ...slowly(() => promise) });
 
   const refused = await service.fetch("GET /v1/things");
   resolve();
@@ -247,7 +246,7 @@ Deno.test("service returns 503 overloaded and charges nothing while it is at cap
   assertEquals(refused.headers.get("retry-after"), "1");
   assertEquals(refused.headers.get("x-ratelimit-remaining"), "60");
   await assertError(refused, 503, "overloaded");
-  assertEquals([accepted.status, next.status], [202, 401]);
+  assertEquals([accepted.status, next.status], [201, 401]);
   assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
 });
 
@@ -255,7 +254,7 @@ Deno.test("service responds within 5 s even if only the sum of its KV operations
   await using service = new VirtualService();
   service.latency = 2_000;
 
-  const answered = await service.send({ json: MESSAGE });
+  const answered = await service.send({ json: HAMMER });
   const response = await answered(5_100);
 
   assertEquals(response.headers.get("retry-after"), "5");
@@ -265,7 +264,7 @@ Deno.test("service responds within 5 s even if only the sum of its KV operations
 Deno.test("service logs the error of a request that fails after its timeout", async () => {
   await using service = new VirtualService();
   service.latency = 600;
-  const answered = await service.send({ json: MESSAGE });
+  const answered = await service.send({ json: HAMMER });
   service.delay = 30_000;
   service.harness.expectsErrors = true;
 
@@ -281,7 +280,7 @@ Deno.test("service allows 10 s for a body in addition to 5 s for the request", a
   service.latency = 500;
 
   const slow = await service.send(slowly(() => pause(9_000)));
-  assertEquals((await slow(14_000)).status, 202);
+  assertEquals((await slow(14_000)).status, 201);
   const stalled = await service.send(slowly(never));
 
   await assertError(await stalled(14_000), 408, "request_timeout", /within 10 s/);
@@ -293,7 +292,7 @@ Deno.test("service refuses new requests while it stops, and answers those in fli
   await service.time.advance(100);
 
   const stopping = service.inFlight.stop();
-  const refused = await service.send({ json: MESSAGE });
+  const refused = await service.send({ json: HAMMER });
   const responses = [await refused(0), await stalled(3_100)];
   await stopping;
 

@@ -2,7 +2,6 @@ import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import { needsToken } from "../../src/web/router.ts";
-import { MAX_WAITING } from "../../src/messages/message_store.ts";
 import { getBanned, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../support/operations.ts";
@@ -118,8 +117,9 @@ const WAYS = {
   queue_full: {
     limits: { minute: 2_000, day: 2_000 },
     act: async ({ send }) => {
-      for (let count = 0; count < MAX_WAITING; count++) await send();
-      return await send();
+      let response = await send();
+      while (response.ok) response = await send();
+      return response;
     },
   },
 } as const satisfies Readonly<Record<string, Provocation>>;

@@ -66,7 +66,7 @@ Deno.test("match() finds nothing at paths that are not in the table", () => {
 Deno.test.each([
   ["PUT", "/v1/things", "GET, HEAD, OPTIONS, POST"],
   ["POST", "/v1/things/1", "DELETE, GET, HEAD, OPTIONS, PATCH"],
-  ["HEAD", "/v1/messages", "OPTIONS, POST"],
+  ["HEAD", "/v1/account/key", "OPTIONS, POST"],
   ["PROPFIND", "/health", "GET, HEAD, OPTIONS"],
 ])(
   "service returns 405 to %s %s and 204 to OPTIONS, both with Allow",

@@ -1,0 +1,46 @@
+import { assertEquals } from "@std/assert";
+import { assertError } from "../support/assertions.ts";
+import { operate, OPERATOR_TOKEN as key } from "../support/desk.ts";
+import { Harness } from "../support/harness.ts";
+
+const PATH = "/operator/v1/messages";
+
+Deno.test("removeMessages() logs the ids of messages that it removes, and no others", async () => {
+  await using service = await Harness.open({ operatorToken: key });
+  const { apiKey } = await service.createAccount();
+  const queued = await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
+  const { id } = await queued.json();
+
+  const removed = await service.fetch(`POST ${PATH}/remove`, { key, json: { ids: [id, "Bob"] } });
+
+  assertEquals(removed.status, 204);
+  assertEquals(service.operations.map(({ operation, ids }) => [operation, ids]), [["removeMessages", [id]]]);
+});
+
+Deno.test.each<[string, unknown, RegExp]>([
+  [`GET ${PATH}?limit=101`, undefined, /limit must be an integer from 1 to 100\.$/],
+  [`POST ${PATH}/remove`, { ids: Array(501).fill("a") }, /^ids must have at most 500 items\.$/],
+])("%s returns 400 to an invalid request", async (target, json, message) => {
+  await using service = await Harness.open({ operatorToken: key });
+
+  const response = await service.fetch(target, { key, ...(json !== undefined && { json }) });
+
+  await assertError(response, 400, "invalid_request", message);
+});
+
+Deno.test("deleteAccount() refuses an account with messages until they are removed, and leaves none of its rows", async () => {
+  await using service = await Harness.open({ operatorToken: key });
+  const { account: { id }, apiKey } = await service.createAccount();
+  await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
+  await service.accounts.close(id);
+  const remove = () => operate(service.app.fetch, ["accounts", "delete", id]);
+
+  const refused = await remove();
+  await operate(service.app.fetch, ["messages", "take", "1"]);
+  const { exit } = await remove();
+
+  assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
+  assertEquals(exit, 0);
+  const keys = (await Array.fromAsync(service.kv.list({ prefix: [] }))).map(({ key }) => key);
+  assertEquals(keys.filter(([table]) => String(table).startsWith("messages")), []);
+});
