@@ -12,7 +12,7 @@ import {
   timestamp,
 } from "../web/mod.ts";
 import { type Call, createOnce, type Operation } from "../resource/mod.ts";
-import type { Message, MessageStore } from "./message_store.ts";
+import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
 
 /** Operations on messages. */
 export const MESSAGES_TAG: Tag = { name: "Messages", description: "Messages to the operator" };
@@ -63,7 +63,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     answers: {
       202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
     },
-    errors: [ERRORS.idempotency_key_reused, ERRORS.queue_full],
+    errors: [ERRORS.idempotency_key_reused, QUEUE_FULL],
   }, ({ headers, body, bytes }, call: Call) =>
     createOnce<Message>(headers["Idempotency-Key"], call, {
       operation: "createMessage",

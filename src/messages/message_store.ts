@@ -6,7 +6,7 @@ import {
   type Transaction,
   type Write,
 } from "../engine/mod.ts";
-import { ApiError, ERRORS } from "../web/mod.ts";
+import { ApiError, type ErrorKind } from "../web/mod.ts";
 import { randomBase62 } from "../accounts/api_key.ts";
 
 /** A queued message. */
@@ -22,6 +22,21 @@ export interface Message {
 
 /** A message to queue. */
 export type NewMessage = Pick<Message, "message" | "accountId">;
+
+/** The account has as many queued messages as it can have. */
+export const QUEUE_FULL: ErrorKind = {
+  code: "queue_full",
+  status: 429,
+  means: "Too many messages of the account are waiting to be sent.",
+  todo: "Try again after Retry-After. This request counted toward your limits.",
+};
+/** The account cannot be deleted yet. */
+export const MESSAGES_WAITING: ErrorKind = {
+  code: "messages_waiting",
+  status: 409,
+  means: "Messages of the account are waiting to be taken.",
+  todo: "Take the messages and remove them first.",
+};
 
 /** Maximum number of queued messages of one account. */
 export const MAX_WAITING = 1_000;
@@ -126,7 +141,7 @@ export function forgetting<Result>(accountId: string, removal: Transaction<Resul
       const waiting = decodeCount(row);
       if (waiting > 0) {
         const message = `The account still has messages waiting (${waiting}); take them first.`;
-        throw new ApiError(ERRORS.messages_waiting, message);
+        throw new ApiError(MESSAGES_WAITING, message);
       }
       if (row) write.delete(key);
       return result;
@@ -150,5 +165,5 @@ function putCount(key: Deno.KvKey, count: number, write: Write): void {
 function queueFull(): ApiError {
   const message =
     `${MAX_WAITING} messages of this account are waiting to be sent. Try again in ${RETRY_AFTER} s.`;
-  return new ApiError(ERRORS.queue_full, message, { "retry-after": `${RETRY_AFTER}` });
+  return new ApiError(QUEUE_FULL, message, { "retry-after": `${RETRY_AFTER}` });
 }

@@ -1,10 +1,9 @@
 import { gauge } from "../base/mod.ts";
 import { CorruptRow, type Store, withDeadline } from "../engine/mod.ts";
-import { ERRORS } from "../web/mod.ts";
 import type { Part } from "../operator/part.ts";
 import { MESSAGE_COMMANDS } from "./message_commands.ts";
 import { messageOperations } from "./message_operations.ts";
-import { forgetting, MessageStore } from "./message_store.ts";
+import { forgetting, MESSAGES_WAITING, MessageStore } from "./message_store.ts";
 import { operatorMessageOperations } from "./operator_operations.ts";
 
 /** The message queue. */
@@ -13,7 +12,7 @@ export const MESSAGES: Part = {
   operatorOperations: (store) => operatorMessageOperations(new MessageStore(store)),
   commands: MESSAGE_COMMANDS,
   gauges: queueGauges,
-  removal: { errors: [ERRORS.messages_waiting], extend: forgetting },
+  removal: { errors: [MESSAGES_WAITING], extend: forgetting },
 };
 
 /** Maximum wait for the queue, in ms: shorter than a request's budget, so that other metrics are still sent. */

@@ -77,11 +77,6 @@ const KINDS = {
     todo: "Send the request again over a faster connection.",
   },
   account_open: { status: 409, means: "The account is open.", todo: "Close the account first." },
-  messages_waiting: {
-    status: 409,
-    means: "Messages of the account are waiting to be taken.",
-    todo: "Take the messages and remove them first.",
-  },
   gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
   precondition_failed: {
     status: 412,
@@ -111,11 +106,6 @@ const KINDS = {
     means: "The account has rotated its key too often in this hour (UTC).",
     todo: "Keep your current key, or try again after Retry-After. This request counted toward your limits.",
   },
-  queue_full: {
-    status: 429,
-    means: "Too many messages of the account are waiting to be sent.",
-    todo: "Try again after Retry-After. This request counted toward your limits.",
-  },
   internal_error: {
     status: 500,
     means: "The service failed because of a bug.",
@@ -139,7 +129,7 @@ const KINDS = {
   },
 } as const satisfies Readonly<Record<string, Omit<ErrorKind, "code">>>;
 
-/** All errors by code, except those of a single resource. */
+/** All errors by code, except those of a single resource and of optional parts. */
 export const ERRORS: Readonly<Record<keyof typeof KINDS, ErrorKind>> = withCodes(KINDS);
 
 function withCodes<Code extends string>(
