@@ -1,6 +1,7 @@
 // The tables of the guides, the guide for clients, and the names of the service in them, from the declarations. As a program, it writes them.
 import { existsSync } from "node:fs";
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
+import { ORIGINAL } from "../src/web/interface.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
 import { CATALOGUE } from "../src/catalogue.ts";
@@ -85,7 +86,7 @@ function operationsTable(operations: readonly DeclaredOperation[]): Table {
   const isForClients = ({ tag, access }: DeclaredOperation) => tag !== undefined && access !== "operator";
   const rows = operations.filter(isForClients).map((operation) => {
     const { summary, deprecated, isExtension, access } = operation;
-    const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension ? " \\*" : ""}`;
+    const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension && ORIGINAL ? " \\*" : ""}`;
     const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
       .map(([status, { description }]) => `${status}: ${lower(description)}`);
     return [name, requestOf(operation), responses.join("; "), access === "key" ? "yes" : "no"];

@@ -1,4 +1,4 @@
-import { type DeclaredOperation, errorsOfAll, isDocumented } from "../web/mod.ts";
+import { type DeclaredOperation, errorsOfAll, INTERFACE, isDocumented } from "../web/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
@@ -148,7 +148,7 @@ export function renderPage(options: PageOptions): string {
     </main>
     <footer class="words small">
       <p>${title} ${version}</p>
-      <p>MIT licence</p>
+      <p>${INTERFACE.license.name} licence</p>
       ${SOURCE === undefined ? "" : html`<p><a href="${SOURCE}">Source</a></p>`}
       ${securityContact === undefined ? "" : html`<p><a href="${securityContact}">Contact</a></p>`}
       <p><a href="${publicUrl}/ready">Status</a></p>

@@ -1,5 +1,12 @@
 // The reference: each operation as a line that a click opens.
-import { type DeclaredOperation, type ErrorKind, errorsOf, type InputMember, inputsOf } from "../web/mod.ts";
+import {
+  type DeclaredOperation,
+  type ErrorKind,
+  errorsOf,
+  type InputMember,
+  inputsOf,
+  ORIGINAL,
+} from "../web/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 
@@ -16,7 +23,7 @@ export function referenceSection(operations: readonly DeclaredOperation[], base:
     ]),
     html`
       <p class="small">
-        * Not part of the original interface, version 1.0.0. For tools, there is
+        ${ORIGINAL && `* Not part of the original interface, version ${ORIGINAL}.`} For tools, there is
         <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document.
       </p>
       <p class="small">Every operation that needs a key can return ${links(ofKeys)}; with a body, also
@@ -51,7 +58,7 @@ function article(operation: DeclaredOperation, errors: ReadonlySet<ErrorKind>): 
     <details class="operation">
       <summary>
         <h4><b>${method}</b> <code>${path}</code>
-          <span>${summary}${isExtension ? " *" : ""} ${deprecated
+          <span>${summary}${isExtension && ORIGINAL ? " *" : ""} ${deprecated
             ? html`<em>deprecated</em>`
             : ""}</span></h4>
       </summary>

@@ -1,5 +1,5 @@
 import { VersionedCache } from "../engine/mod.ts";
-import { etagOf, EXTENSION, Invalid, quickEtagOf, Representation, type Schema, text } from "../web/mod.ts";
+import { asExtension, etagOf, Invalid, quickEtagOf, Representation, type Schema, text } from "../web/mod.ts";
 import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for. Clients can send any Host. */
@@ -12,8 +12,9 @@ export const CURSOR: Schema<number> = {
   json: {
     type: "string",
     minLength: 1,
-    description:
-      `Where the page starts: the \`cursor\` in the \`Link\` header of the previous page. ${EXTENSION}`,
+    description: asExtension(
+      "Where the page starts: the `cursor` in the `Link` header of the previous page.",
+    ),
   },
   definitions: {},
   fromStrings: text().fromStrings,

@@ -48,7 +48,7 @@ export interface RowKeys {
   readonly filtersBefore?: readonly string[];
 }
 
-/** Whether documents say that an operation is not part of interface 1.0.0. */
+/** Whether documents say that an operation is not part of the version `ORIGINAL` of the interface. */
 interface Extension {
   readonly isExtension?: true;
 }

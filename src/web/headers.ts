@@ -1,3 +1,4 @@
+import { asExtension } from "./interface.ts";
 import { Invalid, type Optional, optional, type Schema, text } from "./schema.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
@@ -23,13 +24,10 @@ export function entityTags(description: string): Optional<string> {
   });
 }
 
-/** Ends the description of a parameter or header. */
-export const EXTENSION = "An extension: not part of the original interface, version 1.0.0.";
-
 /** The If-None-Match header of a read (RFC 9110 section 13.1.2). A malformed one is ignored. */
 export const IF_NONE_MATCH: Optional<string> = optional(
   text({
-    description: `The ETag of a cached response. If it is current, you get 304. ${EXTENSION}`,
+    description: asExtension("The ETag of a cached response. If it is current, you get 304."),
   }),
 );
 
@@ -59,10 +57,10 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
   text({
     pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
     rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
-    description:
+    description: asExtension(
       `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
-      `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes around ` +
-      `it. ${EXTENSION}`,
+        `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
+    ),
   }),
   (key) => key.replaceAll('"', ""),
 );

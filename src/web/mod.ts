@@ -85,13 +85,13 @@ export {
 export { etagOf, type Preconditions, quickEtagOf, requirePreconditions } from "./etag.ts";
 export {
   entityTags,
-  EXTENSION,
   IDEMPOTENCY_KEY,
   IF_NONE_MATCH,
   NO_IDEMPOTENCY_KEY,
   NOT_MODIFIED,
   REPLAY_HOURS,
 } from "./headers.ts";
+export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
 export { Budget, InFlight, type InFlightRequest, OutOfTime } from "./in_flight.ts";
 export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
 export { createLog, errorRecord, type Log } from "./log.ts";

@@ -1,6 +1,7 @@
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
 import { type ErrorKind, ERRORS } from "./error.ts";
-import { EXTENSION, NO_IDEMPOTENCY_KEY } from "./headers.ts";
+import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
+import { asExtension, INTERFACE } from "./interface.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { stringifyJson } from "./json.ts";
 import { MAX_ID_LENGTH } from "./request.ts";
@@ -164,11 +165,11 @@ export function openApiDocument(
     openapi: "3.1.0",
     info: {
       title,
-      version: "1.0.0",
+      version: INTERFACE.version,
       summary,
       description,
-      contact: { name: "The operator of this service" },
-      license: { name: "MIT", identifier: "MIT" },
+      contact: INTERFACE.contact,
+      license: INTERFACE.license,
     },
     servers: [{ url: base + described.path }],
     security: [{ [scheme]: [] }],
@@ -194,7 +195,7 @@ function operationObject(operation: DeclaredOperation): object {
     operationId: id,
     tags: [tag?.name],
     summary,
-    description: description + (operation.isExtension ? `\n\n${EXTENSION}` : ""),
+    description: operation.isExtension ? asExtension(description, "\n\n") : description,
     deprecated: deprecated && true,
     security: access === "key" || access === "operator" ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,

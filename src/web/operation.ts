@@ -103,7 +103,7 @@ export interface Declaration<
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: Deprecation;
-  /** Not part of interface 1.0.0. Documents say so. */
+  /** Not part of the version `ORIGINAL` of the interface. Documents say so. */
   readonly isExtension?: true;
   /**
    * Ignores unknown fields and query parameters, unless a request has `Prefer: handling=strict`. Other operations refuse

@@ -1,5 +1,5 @@
 import { ApiError } from "./error.ts";
-import { EXTENSION } from "./headers.ts";
+import { asExtension } from "./interface.ts";
 import { ownOf } from "./response.ts";
 import { type Optional, optional, text } from "./schema.ts";
 
@@ -8,9 +8,10 @@ const STRICT = "handling=strict";
 /** The Prefer header of operations that ignore unknown fields and query parameters unless they are asked not to. */
 export const PREFER: Optional<string> = optional(
   text({
-    description:
+    description: asExtension(
       `With \`${STRICT}\` (RFC 7240), unknown fields and query parameters get 400 instead of being ignored. The ` +
-      `response then has \`Preference-Applied: ${STRICT}\`. ${EXTENSION}`,
+        `response then has \`Preference-Applied: ${STRICT}\`.`,
+    ),
     examples: [STRICT],
   }),
 );

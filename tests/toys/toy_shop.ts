@@ -25,6 +25,10 @@ export async function putToysInPlace(folder: string): Promise<void> {
   const [, indent = "", code] = GUIDE_CODE.exec(await Deno.readTextFile(`${ROOT}/src/README.md`)) ?? [];
   if (code === undefined) throw new Error("src/README.md has no catalogue of toys");
   await Deno.writeTextFile(`${folder}/src/catalogue.ts`, `${code.replaceAll(`\n${indent}`, "\n")}\n`);
+  await rewrite(
+    `${folder}/src/web/interface.ts`,
+    (text) => text.replace(/(?<=ORIGINAL: .* = )".*"/, "undefined"),
+  );
 }
 
 /** A task of the copy, such as `["start"]` or `["items", "toys", "list"]`. */
