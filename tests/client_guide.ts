@@ -27,7 +27,8 @@ function plain(html: string): string {
     .replaceAll(/<div[^>]*> ?<dt>(.*?)<\/dt> ?<dd>(.*?)<\/dd> ?<\/div>/g, "<li>$1: $2</li>");
 }
 
-async function formatted(markdown: string): Promise<string> {
+/** Markdown as `deno fmt` formats it. */
+export async function formatted(markdown: string): Promise<string> {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["fmt", "--ext", "md", "--line-width", "110", "-"],
     stdin: "piped",

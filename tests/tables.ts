@@ -1,14 +1,17 @@
-// The tables of the guides, the guide for clients, and the names of the service in them, from the declarations. As a program, it writes them.
+// The tables of the guides, the guide for clients, and what else in them follows from the declarations. As a program, it writes them.
 import { existsSync } from "node:fs";
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
+import { inWords } from "../src/web/deprecation.ts";
 import { ORIGINAL } from "../src/web/interface.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
-import { CATALOGUE } from "../src/catalogue.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue.ts";
 import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
+import { print } from "../src/process/process.ts";
 import { usageOf } from "../src/operator/command_line.ts";
 import { clientGuide } from "./client_guide.ts";
+import { FIRST_CALL } from "./first_call.ts";
 import { withName } from "./names.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
@@ -57,12 +60,15 @@ export async function readGuides(): Promise<readonly Guide[]> {
   const guides: Guide[] = [];
   for (const path of DOCUMENTS.map((name) => `${ROOT}/${name}`)) {
     const text = await Deno.readTextFile(path);
-    const current = withName(text, named, CATALOGUE.title).replaceAll(/(?:^\|.*\|\n)+/gm, (found) => {
-      const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
-      if (table === undefined) return found;
-      missing.delete(table);
-      return `${markdown(table)}\n`;
-    });
+    const current = declared(withName(text, named, CATALOGUE.title)).replaceAll(
+      /(?:^\|.*\|\n)+/gm,
+      (found) => {
+        const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
+        if (table === undefined) return found;
+        missing.delete(table);
+        return `${markdown(table)}\n`;
+      },
+    );
     guides.push({ path, text, current });
   }
   const page = await service.fetch("GET /");
@@ -77,9 +83,45 @@ export async function readGuides(): Promise<readonly Guide[]> {
 }
 
 if (import.meta.main) {
-  for (const { path, text, current } of await readGuides()) {
+  const guides = await readGuides();
+  for (const { path, text, current } of guides) {
     if (current !== text) await Deno.writeTextFile(path, current);
   }
+  const rest = guides.flatMap(({ path, current }) => leftovers(path.replace(`${ROOT}/`, ""), current));
+  if (rest.length > 0) {
+    print(["Edit by hand what is about the example or a part that is left out:", ...rest].join("\n  "));
+  }
+}
+
+/** A guide with the title in its heading and first sentence, the store's file, the first call and deprecations as declared. */
+function declared(text: string): string {
+  const deprecations = CATALOGUE.resources.flatMap(({ path, id, get }) =>
+    get?.deprecated
+      ? [
+        `- \`GET ${path}/{${id}}\` is deprecated and will be removed on ${inWords(get.deprecated.sunset)}.\n`,
+      ]
+      : []
+  );
+  return text.replace(/^# (.+)\n\n\1 is /, `# ${CATALOGUE.title}\n\n${CATALOGUE.title} is `)
+    .replaceAll(/\bdata\/[\w-]+\.kv\b/g, DEFAULT_KV_PATH)
+    .replace(/^## First call\n[^]*?(?=^## )/m, () => `${FIRST_CALL}\n`)
+    .replace(/(?:^- `GET [^`]+` is deprecated and will be removed on .+\.\n)+/m, deprecations.join(""));
+}
+
+/** Sections of a guide with words about the animals, messages or original interface that this service does not have. */
+function leftovers(path: string, text: string): string[] {
+  const hasAnimals = CATALOGUE.resources.some(({ name }) => name === "pets");
+  const hasMessages = clientTasks(CATALOGUE).some(({ name }) => name === "messages");
+  const words = [
+    ...(hasAnimals ? [] : ["animals?", "pets?", "paw", "Rex"]),
+    ...(hasMessages ? [] : ["messages"]),
+    ...(ORIGINAL === undefined ? ["interface 1\\.0\\.0"] : []),
+  ];
+  if (words.length === 0) return [];
+  return text.split(/^(?=#+ )/m).flatMap((section) => {
+    const found = new Set(section.match(RegExp(`\\b(?:${words.join("|")})\\b`, "gi")));
+    return found.size === 0 ? [] : [`${path}, ${section.split("\n", 1)}: ${[...found].join(", ")}`];
+  });
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
