@@ -21,7 +21,6 @@ export async function putToysInPlace(folder: string): Promise<void> {
   }
   await Deno.mkdir(`${folder}/src/toys`);
   await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${folder}/src/toys/toys.ts`);
-  await rewrite(`${folder}/src/toys/toys.ts`, (text) => text.replaceAll("../../src/", "../"));
   const [, indent = "", code] = GUIDE_CODE.exec(await Deno.readTextFile(`${ROOT}/src/README.md`)) ?? [];
   if (code === undefined) throw new Error("src/README.md has no catalogue of toys");
   await Deno.writeTextFile(`${folder}/src/catalogue.ts`, `${code.replaceAll(`\n${indent}`, "\n")}\n`);
