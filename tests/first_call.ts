@@ -9,13 +9,14 @@ const [{ name, path, nouns: { an, many }, fields, filters: [filter], examples: {
 const URL = `http://localhost:8000${path}`;
 const JSON_TEXT = stringifyJson(item);
 const EXAMPLE: unknown = JSON.parse(JSON_TEXT);
-const QUERY = filter === undefined ? "" : `?${filter}=${withDefaults(fields, item)[filter]}`;
+const VALUE = filter === undefined ? undefined : withDefaults(fields, item)[filter];
+const QUERY = VALUE === undefined ? "" : `?${filter}=${encodeURIComponent(`${VALUE}`)}`;
 
 /** The section, in Markdown. */
 export const FIRST_CALL: string = await formatted(`## First call
 
 In another terminal, in the same folder, create an account, add ${an}, and list the ${many}${
-  filter === undefined ? "" : ` with the same \`${filter}\``
+  QUERY === "" ? "" : ` with the same \`${filter}\``
 }:
 
 \`\`\`sh

@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
+import { cut } from "../support/client.ts";
 import { operate, OPERATOR_TOKEN } from "../support/desk.ts";
 import { Operator } from "../support/operator.ts";
 
@@ -165,14 +166,3 @@ Deno.test("messages --help names its commands", async () => {
   assertEquals(exit, 0);
   for (const name of ["  take N", "  remove -"]) assertStringIncludes(out.join(), name);
 });
-
-/** The response, broken off in its body. */
-async function cut(response: Response): Promise<Response> {
-  const bytes = await response.bytes();
-  async function* half(): AsyncGenerator<Uint8Array> {
-    yield bytes.subarray(0, bytes.length / 2);
-    throw new TypeError("The connection broke");
-  }
-  const { status, headers } = response;
-  return new Response(ReadableStream.from(half()), { status, headers });
-}

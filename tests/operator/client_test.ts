@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { cut } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
 import { VirtualTime } from "../support/time.ts";
@@ -36,17 +37,6 @@ class Remote implements AsyncDisposable {
     await this.#server.shutdown();
     await this.service[Symbol.asyncDispose]();
   }
-}
-
-/** The response, broken off in its body. */
-async function cut(response: Response): Promise<Response> {
-  const bytes = await response.bytes();
-  async function* half(): AsyncGenerator<Uint8Array> {
-    yield bytes.subarray(0, bytes.length / 2);
-    throw new TypeError("The connection broke");
-  }
-  const { status, headers } = response;
-  return new Response(ReadableStream.from(half()), { status, headers });
 }
 
 Deno.test("COMMAND does the same over HTTP as on the KV", async () => {

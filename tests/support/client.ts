@@ -158,3 +158,14 @@ export function nextTarget({ headers }: Pick<Response, "headers">): string | und
   const url = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
   return url && `GET ${url.replace(/^https?:\/\/[^/]+/, "")}`;
 }
+
+/** The response, broken off in its body. */
+export async function cut(response: Response): Promise<Response> {
+  const bytes = await response.bytes();
+  async function* half(): AsyncGenerator<Uint8Array> {
+    yield bytes.subarray(0, bytes.length / 2);
+    throw new TypeError("The connection broke");
+  }
+  const { status, headers } = response;
+  return new Response(ReadableStream.from(half()), { status, headers });
+}
