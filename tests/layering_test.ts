@@ -119,7 +119,7 @@ Deno.test("only catalogue.ts imports a declaration, and of the tests only its ow
   assertEquals(others.map(([file]) => file), []);
 });
 
-Deno.test("tests import only src, tests/support, processes and their own folder, and unit tests not the harness", async () => {
+Deno.test("tests import only src, tests/support, tests/process and their own folder, and unit tests not the harness", async () => {
   const present = await Array.fromAsync(Deno.readDir(new URL("tests", ROOT)), ({ name }) => name);
   const folders = ["support", ...FOLDERS].filter((name) => present.includes(name));
   const files = (await Promise.all(folders.map((name) => sourcesIn(`tests/${name}`)))).flat();
@@ -129,7 +129,7 @@ Deno.test("tests import only src, tests/support, processes and their own folder,
     const folder = file.replace(/[^/]+$/, "");
     const isWrong = (target: string) => {
       if (target === "tests/support/harness.ts" && file.endsWith("_unit_test.ts")) return true;
-      return !["src/", "tests/support/", "tests/process/process.ts", folder].some((known) =>
+      return !["src/", "tests/support/", "tests/process/", folder].some((known) =>
         target.startsWith(known)
       ) &&
         !["main.ts", "deno.json"].includes(target);
