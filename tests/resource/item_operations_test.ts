@@ -24,7 +24,7 @@ Deno.test("operations of a resource refuse unknown names, even without Prefer, u
       ...(json && { json }),
       headers: { prefer: "handling=lenient" },
     });
-    await assertError(response, 400, "invalid_request", /^unknown (query parameter|field) /);
+    await assertError(response, 400, "invalid_request", /^unknown (query parameter|member) /);
   }
 });
 
