@@ -1,6 +1,8 @@
 import config from "../../deno.json" with { type: "json" };
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
+import { resource } from "../../src/resource/mod.ts";
+import { int64 } from "../../src/web/mod.ts";
 import { html as template } from "../../src/page/html.ts";
 import { LEAD, SUMMARY, TAGLINE } from "../../src/page/identity.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
@@ -209,6 +211,22 @@ Deno.test("only identity.ts of the page names its prints, and no file animals", 
     const text = await Deno.readTextFile(new URL(file, FOLDER));
     assertEquals(text.match(/.*\b(?:paw|animal|pet)s?\b.*/gi), null, file);
   }
+});
+
+Deno.test("getPage() shows examples beyond 2^53 digit for digit", async () => {
+  const jugs = resource({
+    name: "jugs",
+    item: "Jug",
+    tag: { name: "Jugs", description: "All jugs" },
+    noun: ["a jug", "jugs"],
+    fields: { ean: int64() },
+    filters: [],
+    examples: { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } },
+  });
+
+  const { html } = await getPage({ catalogue: { title: "Jugs", resources: [jugs] } });
+
+  assertHas(html, "9007199254740993");
 });
 
 Deno.test("style of the page names only what the page or its script has", async () => {
