@@ -44,8 +44,10 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
       BODY_RULES.stallMs / 1_000
     } s`,
     `At most ${inWords(PLACES.all)} bodies are read at a time`,
-    `more than ${PLACES.all - PLACES.plenty} are, one account has at most ${PLACES.perAccount}.`,
-    `without an account have at most ${PLACES.anonymous} together`,
+    `more than ${
+      PLACES.all - PLACES.plenty
+    } are being read, one account can have at most ${PLACES.perAccount} of them.`,
+    `without an account can have at most ${PLACES.anonymous} together`,
     `more than ${duration(UNAWARE)} after the first 429`,
     `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to ${
       duration(LONGEST_BAN)
