@@ -1,4 +1,4 @@
-// The guide for clients: what they need to know beside the operations.
+// The guide for clients: what they need to know besides the operations.
 import { type ErrorKind, FIX, resolved } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "../resource/mod.ts";
@@ -73,8 +73,8 @@ export function limitsSection({ many }: Nouns): Html {
         limit or a ban refuses it. For a higher plan, ask the operator of the service.
       </p>
       <p>
-        Requests that arrive more than a second after the first 429 of a minute count toward a ban. If there
-        are more of them in a minute than the limit per minute allows, the account is banned for 5 minutes.
+        Requests that arrive more than a second after the first 429 of a minute count toward a ban. If more of them
+        arrive in that minute than the limit per minute allows, the account is banned for 5 minutes.
         Each further ban within a day is twice as long, up to 24 hours. Requests during a ban do not extend
         it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never banned.
       </p>
@@ -132,8 +132,8 @@ export function errorsSection(kinds: readonly ErrorKind[]): Html {
         the request.
       </p>
       <p>
-        Unknown fields and parameters are refused. Operations that accept <code>Prefer</code> ignore them,
-        unless the request has <code>Prefer: handling=strict</code>. The page's console sends that header.
+        Most operations refuse unknown fields and parameters. Operations that accept <code>Prefer</code> ignore
+        them, unless the request has <code>Prefer: handling=strict</code>. The page's console sends that header.
       </p>
       <dl class="rows errors">${kinds.map(errorRow)}</dl>
     `,
@@ -154,18 +154,18 @@ export function retriesSection({ one }: Nouns): Html {
   return section("retries", "Retries", [
     html`
       <p>
-        After 429 or 503, wait <code>Retry-After</code> seconds, then send the request again. After 429 the
-        value is exact; if the daily limit is used up, it can be hours. Wait longer after each refusal, and
-        add some jitter, so that clients do not all retry at once. Any other 4xx recurs until you fix the
-        request.
+        After 429 or 503, wait at least <code>Retry-After</code> seconds, then send the request again. If it is
+        refused again, wait longer each time. Add some jitter, so that clients do not all retry at once. If the
+        daily limit is used up, <code>Retry-After</code> can be hours. Most other 4xx responses recur until you
+        fix the request.
       </p>
     `,
     copyable("retry-code", "the retry function", RETRY),
     html`
       <p>
         If a response is lost, you cannot know whether the ${one} was added. So send an
-        <code>Idempotency-Key</code> with each <code>POST</code> that accepts one: a new key, such
-        as a UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
+        <code>Idempotency-Key</code> with each <code>POST</code> that accepts one. Use a new key, such as a
+        UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
         response again, with <code>Idempotency-Replayed: true</code>, and nothing is created twice. The same
         key with a different body gets 422. <code>GET</code> is always safe to repeat.
       </p>
