@@ -2,9 +2,9 @@
 import { slugOf } from "../src/app/service.ts";
 
 /**
- * A text in which names of the service follow its title: those of folders, files, users and jobs, such as
- * `animal-store`, and those of metrics and alerts, such as `animal_store_` and `AnimalStoreBans`. `before` is what
- * folders are called so far. Other uses of the same words stay.
+ * Changes the names in a text to those that follow from the service's title: names of folders, files, users and jobs,
+ * such as `animal-store`, and names of metrics and alerts, such as `animal_store_` and `AnimalStoreBans`. `before` is
+ * the current name of folders. The same words elsewhere stay.
  */
 export function withName(text: string, before: string, title: string): string {
   const [name, metric] = [slugOf(title, "-"), slugOf(title, "_")];
@@ -13,7 +13,7 @@ export function withName(text: string, before: string, title: string): string {
     .replaceAll(alertsOf(inCapitals(before)), inCapitals(name));
 }
 
-/** Where a name is that of a folder, file, user or job. */
+/** Matches a name of a folder, file, user or job. */
 function placesOf(name: string): RegExp {
   const folders = `/(?:srv|var/backups|var/cache|etc/systemd/system|conf\\.d|cron\\.d)/|CacheDirectory=`;
   const users = `User=|--system |install -d -o |sudo -u |\\* \\* \\* |^upstream |enable --now `;
@@ -24,7 +24,7 @@ function placesOf(name: string): RegExp {
   );
 }
 
-/** Where a name begins those of metrics, or is the prefix of all of them. */
+/** Matches a name at the beginning of a metric's name, or as the prefix of all of them. */
 function metricsOf(name: string): RegExp {
   const units = "total|count|bucket|bytes|seconds|in_flight|waiting";
   return RegExp(
@@ -33,12 +33,12 @@ function metricsOf(name: string): RegExp {
   );
 }
 
-/** Where a name begins those of alerts. */
+/** Matches a name at the beginning of an alert's name. */
 function alertsOf(name: string): RegExp {
   return RegExp(`(?<=alert: |alertname="|^ +)${name}(?=[A-Z])`, "gm");
 }
 
-/** Such as `AnimalStore` for `animal-store`. */
+/** Returns, for example, `AnimalStore` for `animal-store`. */
 function inCapitals(slug: string): string {
   return slug.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

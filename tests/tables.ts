@@ -1,4 +1,5 @@
-// The tables of the guides, the guide for clients, and what else in them follows from the declarations. As a program, it writes them.
+// What the guides derive from declarations: tables, names, the first call, and the guide for clients. As a program, it
+// writes all of these.
 import { existsSync } from "node:fs";
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inWords } from "../src/web/deprecation.ts";
@@ -93,7 +94,10 @@ if (import.meta.main) {
   }
 }
 
-/** A guide with the title in its heading and first sentence, the store's file, the first call and deprecations as declared. */
+/**
+ * A guide whose heading and first sentence have the title, and whose store's file, first call and deprecations are as
+ * declared.
+ */
 function declared(text: string): string {
   const deprecations = CATALOGUE.resources.flatMap(({ path, id, get }) =>
     get?.deprecated
@@ -108,7 +112,10 @@ function declared(text: string): string {
     .replace(/(?:^- `GET [^`]+` is deprecated and will be removed on .+\.\n)+/m, deprecations.join(""));
 }
 
-/** Sections of a guide with words about the animals, messages or original interface that this service does not have. */
+/**
+ * Sections of a guide that mention animals, messages or the original interface, although this service does not have
+ * them.
+ */
 function leftovers(path: string, text: string): string[] {
   const hasAnimals = CATALOGUE.resources.some(({ name }) => name === "pets");
   const hasMessages = clientTasks(CATALOGUE).some(({ name }) => name === "messages");

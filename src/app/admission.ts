@@ -29,7 +29,7 @@ export interface Caller {
 export interface Admission {
   /** The account that was charged; undefined if the client address was. */
   readonly account: Account | undefined;
-  /** Once its permit is free again, without the charge. */
+  /** The decision on the request. If the permit becomes free again, this is the decision without the charge. */
   decision: Decision;
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
@@ -61,11 +61,11 @@ export interface AdmissionsOptions extends ApiKeysOptions {
  * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
  * the client address is charged.
  *
- * An admission is certain if the account had the state that decided on it at some time after the request arrived. Each
- * of these shows that: the account's rows have been read since then; a commit has checked them; a version check has shown
- * that no account has changed. Only a write with a lent permit is admitted before that. Its first commit checks the
- * accounts' version. If it commits nothing, the version is checked before the response is sent. A lent permit ends with
- * its request: it is used, or it is free again if nothing was written.
+ * An admission is certain if the account had the state that decided on it at some time after the request arrived. Any
+ * of these shows that: the account's rows were read after the request arrived; a commit checked them; or a version
+ * check showed that no account has changed. Only a write with a lent permit is admitted earlier. Its first commit
+ * checks the accounts' version. If it commits nothing, the version is checked before the response is sent. A lent
+ * permit ends with its request: it is used, or it is free again if nothing was written.
  */
 export class Admissions {
   readonly #keys: ApiKeys;
@@ -142,7 +142,10 @@ export class Admissions {
     return this.#anonymous.peek(address, now);
   }
 
-  /** The rest of an admission that is under way. The response to a read has content from memory, which must be current. */
+  /**
+   * An admission whose charge is made or under way. A read also waits for a version check, because its response has
+   * content from memory.
+   */
   #begun(charged: Charged | Promise<Charged>, caller: Caller, serve: Serve): Begun {
     const isUnderWay = charged instanceof Promise;
     if (isUnderWay) charged.catch(() => {}); // If the check fails, this is not awaited.
@@ -238,7 +241,7 @@ export class Admissions {
     return lookUp.then(() => this.#keys.knows(authorization) ? AGAIN : this.#chargeAddress(caller));
   }
 
-  /** Ends a write's admission: its permit was used, or is free again. */
+  /** Ends a write's admission. If its permit was not used, it becomes free again. */
   #end(admission: Lent, { address }: Caller, isUsed: boolean): void {
     const { account, decision, permit } = admission;
     if (isUsed) this.#count(admission);

@@ -160,7 +160,7 @@ export function createApp(options: AppOptions): App {
     return admission ? admission.account?.id ?? "" : "operator";
   }
 
-  /** What an operation gets. */
+  /** The call that an operation answers. */
   function callOf(
     arrival: Arrival,
     params: Readonly<Record<string, string>>,

@@ -31,8 +31,9 @@ const FIND_OUT_TIMEOUT = 10_000;
 const PAUSE = 500;
 
 /**
- * Finds out the final result of a commit in doubt, and frees its lane. `lost` means that another process has removed the
- * marker: the commit will not apply any more, but nobody can know whether it had. If it fails, it can be called again.
+ * Finds out the final result of a commit in doubt, and frees its lane. `lost` means that another process has removed
+ * the marker: the commit can no longer apply, but it cannot be known whether it already has. If a fence fails, it can
+ * be called again.
  */
 type Fence = () => Promise<CommitResult | "lost">;
 
@@ -49,7 +50,7 @@ export class CommitInDoubt extends StoreUnavailable {
   /**
    * Finds out the commit's final result. Tries for up to ten seconds, as long as a caller may wait, and at least once.
    *
-   * @throws {CommitInDoubt} this error, if the result is still unknown, or its marker was removed.
+   * @throws {CommitInDoubt} this same error, if the result is still unknown, or if the marker was removed.
    */
   async findOut(mayWait: () => boolean): Promise<CommitResult> {
     for (const end = performance.now() + FIND_OUT_TIMEOUT;; await pause(PAUSE)) {
@@ -83,7 +84,9 @@ interface Lane {
 const COMMITS = "commits";
 /** Other processes remove a marker that is older than this, in ms. */
 const ABANDONED_AFTER = DAY;
-/** A lane whose marker is older than this, in ms, is opened again. The rest is for clocks that differ. */
+/**
+ * A lane whose marker is older than this, in ms, is opened again. The rest of the day allows for clocks that differ.
+ */
 const FRESH_FOR = 12 * HOUR;
 /** Range of all processes' markers. */
 export const MARKERS: { readonly start: Deno.KvKey; readonly end: Deno.KvKey } = {
@@ -157,7 +160,7 @@ export class Markers {
     );
   }
 
-  /** Whether the marker is another process's and over a day old: that process was probably killed. */
+  /** Whether the marker belongs to another process and is over a day old. That process was probably killed. */
   isAbandoned(marker: Entry): boolean {
     const isOwn = marker.key[1] === this.#process;
     return !isOwn && this.#clock() - decodeJson<Marker>(marker).at > ABANDONED_AFTER;
@@ -245,7 +248,7 @@ export class Markers {
       try {
         this.schema.note(schema); // A migration might have removed the marker.
       } catch {
-        // The process that awaits `superseded` has the error.
+        // `superseded` rejects with this error, and the process stops.
       }
       return "lost"; // The lane is not used again.
     };
@@ -274,7 +277,7 @@ export class Markers {
     );
   }
 
-  /** Frees a lane whose marker has this version now. */
+  /** Frees a lane. Its marker now has this version. */
   #release(lane: Lane, versionstamp: string, result: CommitResult): CommitResult {
     if (versionstamp !== lane.versionstamp) lane.setAt = this.#clock();
     lane.versionstamp = versionstamp;

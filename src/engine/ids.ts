@@ -24,7 +24,7 @@ export class Ids {
   #takenAt = -Infinity;
   /** Settles when a range has been taken, or when that has failed; undefined if no range is being taken. */
   #taking: Promise<void> | undefined;
-  /** Number of calls, since a range was last taken, that found less than half of it left. */
+  /** Number of calls that found less than half of the range left, since a range was last taken. */
   #calls = 0;
 
   constructor(transactions: Transactions, key: Deno.KvKey) {

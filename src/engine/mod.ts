@@ -1,32 +1,32 @@
 /**
  * Deno KV as exact transactions.
  *
- * A transaction names the rows it reads, and decides from them what to write. Many transactions share one commit, so
- * 64 writers of one row commit hundreds of times as often as with one commit each. What it promises:
+ * A transaction names the rows it reads, and decides from them what to write. Many transactions share one commit, so 64
+ * writers of one row are hundreds of times as fast as with a commit for each transaction. What it promises:
  *
  * - A transaction is carried out once or not at all, even if KV repeats a commit, applies it late, or loses the
  *   response. `Unresolved` means that it is not known which.
  * - Its result is what it decided on the rows that its commit checked.
- * - Every operation on KV has a deadline: five seconds, then `StoreUnavailable`. A transaction is several operations, and
- *   finding out what became of a lost commit takes ten seconds more. So while KV hangs, `run` can take 20 s and longer.
- *   `mayBegin` ends it earlier, between two operations.
+ * - Every operation on KV has a deadline: five seconds, then `StoreUnavailable`. A transaction takes several
+ *   operations, and finding out the result of a lost commit takes up to ten seconds more. So while KV hangs, `run` can
+ *   take 20 s or longer. To end it earlier, between two operations, pass `mayBegin`.
  * - No transaction waits forever because others write the same rows. After five seconds of conflicts, it is rejected.
  *
- * What it costs: a row with a marker for each lane, and one more check in each commit. A transaction that reads rows needs
- * two round trips; if its rows are passed in, it needs one. Values derived from rows are cached until a version row changes,
- * and one read of version rows tells all waiting requests that they are current.
+ * What it costs: a row with a marker for each lane, and one more check in each commit. A transaction that reads rows
+ * needs two round trips; if its rows are passed in, it needs one. Values derived from rows are cached until a version
+ * row changes, and one read of version rows tells all waiting requests whether these values are current.
  *
  * What it needs:
  *
- * - A KV of its own. With `create`, `openStore` sets up an empty one. It refuses a KV whose rows are not from this
- *   engine, or from a release that it does not know, and the SQLite database of another program. The row `["schema"]`,
- *   and rows whose keys begin with `"commits"`, belong to the engine.
+ * - A KV of its own. With `create`, `openStore` sets up an empty one. It refuses a KV with rows that another program or
+ *   an unknown release has written, and an SQLite database that is not a KV. The row `["schema"]`, and rows whose keys
+ *   begin with `"commits"`, belong to the engine.
  * - Keys without bigints. `run` throws a `TypeError` for a bigint in the key of a row that a transaction reads.
- * - `store.sweep()`, about once an hour, until it resolves to false. A killed process leaves up to about twenty markers,
- *   which only this removes, after a day.
- * - Clocks of processes that differ by less than half a day. If they differ by more, a transaction can end as `Unresolved`
- *   for this reason alone; it is still carried out at most once.
- * - `store.close()` at the end, and `settle()` of `Ids` before it.
+ * - Calls of `store.sweep()`, about once an hour, each time until it resolves to false. A killed process leaves up to
+ *   about twenty markers, which only these calls remove, after a day.
+ * - Processes whose clocks differ by less than half a day. If they differ by more, that alone can make a transaction
+ *   end as `Unresolved`; it is still carried out at most once.
+ * - At the end, `settle()` of each `Ids`, and then `store.close()`.
  *
  * @example
  * ```ts

@@ -134,7 +134,7 @@ export class Round {
   /** Rows as the contributions leave them, by name. */
   readonly #changed: Map<string, Entry | null> = new Map();
   readonly #bumps: Set<VersionRow> = new Set();
-  /** Whether a job had no room. Younger ones are then left out, too, without deciding. */
+  /** Whether there was no room for a job. All later jobs are then left out, too, and do not decide. */
   #isFull = false;
   #mutations = 0;
   #keyBytes = 0;
@@ -241,12 +241,15 @@ export class Round {
   }
 }
 
-/** Leaves a job out of a commit, which might change its rows. If it has any, they are read before it decides. */
+/**
+ * Leaves a job out of a commit that might change the job's rows. If it reads any, they are read again before it
+ * decides.
+ */
 function leaveOut(job: Job): Verdict {
   return isBlind(job) ? "left out" : leaveUnread(job);
 }
 
-/** Leaves a job out of a commit. Its rows and its assumption are read before it decides again. */
+/** Leaves a job out of a commit. Its rows and its assumption are read again before it decides. */
 function leaveUnread(job: Job): Verdict {
   job.snapshot = undefined;
   return "left out";

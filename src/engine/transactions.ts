@@ -84,8 +84,9 @@ export class Transactions {
   }
 
   /**
-   * Carries out a transaction at most once. Gives up after five seconds of conflicts. While KV hangs, several operations
-   * miss their deadlines one after the other, which can take 20 s and longer; `mayBegin` ends this between two of them.
+   * Carries out a transaction at most once. Gives up after five seconds of conflicts. While KV hangs, several
+   * operations miss their deadlines one after the other, which can take 20 s or longer. `mayBegin` can end this between
+   * two of them.
    *
    * @throws errors from `decide` or `mayBegin`. Nothing was done.
    * @throws {Outdated} if its assumption no longer holds. Nothing was done.
@@ -343,7 +344,9 @@ class Line {
     this.#requeue(inTime);
   }
 
-  /** Returns jobs from their lane to those that wait, all at once, because the first could otherwise start alone. */
+  /**
+   * Moves jobs from their lane back to the waiting ones, all at once, because the first could otherwise start alone.
+   */
   #requeue(jobs: readonly Job[]): void {
     if (jobs.length === 0) return;
     for (const job of jobs) this.#held.delete(job);

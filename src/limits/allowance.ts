@@ -43,9 +43,10 @@ import {
 import { dayTotalKey, pastDay } from "./usage_days.ts";
 
 /*
- * An allowance is what one process has of one holder: its rows as last seen (`known.ts`), permits, refusals that are not
- * in the row yet, and waiting requests. A run carries out one transaction on the usage row. An allowance has at most one
- * run at a time, and begins one if requests are waiting, if the lease is low or over, or if it owes something.
+ * An allowance is what one process has for one holder: the holder's rows as last seen (`known.ts`), permits, refusals
+ * that are not in the row yet, and waiting requests. A run carries out one transaction on the usage row. An allowance
+ * has at most one run at a time. It begins one if requests are waiting, if the lease is low or over, or if permits or
+ * refusals are owed.
  *
  * A permit is in one of these states:
  *
@@ -58,10 +59,11 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  *     sent     #sent          used or free in the row, by the run's commit
  *     used     the row        owed, but not leased, if giveBack() takes it back. Otherwise it stays used.
  *
- * The row counts a permit as used as soon as it is no longer free, and as leased from left to sent. Refusals from memory
- * are owed, then sent, then counted in the row.
+ * The row counts a permit as used as soon as it is no longer free. It also counts it as leased in each state from left
+ * to sent. Refusals from memory are owed, then sent, then counted in the row.
  *
- * A request waits in #queue until a run takes it into its batch. How a run can end, and where its batch and #sent go:
+ * A request waits in #queue until a run takes it into its batch. How a run can end, and what happens to its batch and
+ * to #sent:
  *
  *     applied       Requests get their permit or their refusal, or wait in #queue for permits of other processes. #sent
  *                   is in the row. New permits go to the lease.
@@ -71,11 +73,13 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  *     unknown       Requests get the error. #sent is forgotten.
  *     no row        The holder no longer exists. Everything is forgotten. Requests get AGAIN, so their holder is read again.
  *
- * Why no permit is used twice: it is in one state at a time, and can be handed out only while it is left. What is
- * forgotten, here or in a crash, the row counts as used until the day ends: too many, but never too few.
+ * Why no permit is used twice: a permit is in one state at a time, and can be handed out only while it is left. If
+ * permits are forgotten, here or in a crash, the row counts them as used until the day ends. So it may count too many
+ * permits, but never too few.
  *
- * Why no other permit is lost: each state from left to sent ends. A lent permit ends with its request. Within two
- * seconds, a run sends what is spent or owed, and what is left of a lease that is not in use.
+ * Why no other permit is lost: no permit stays in any of the states from left to sent. A lent permit changes its state
+ * when its request ends. Within two seconds, a run sends what is spent or owed, and what is left of a lease that is not
+ * in use.
  *
  * Why no refusal is wrong: memory refuses a request only if neither this process nor another one might still give a
  * permit back. Otherwise the request waits for a run. No permits are leased from a full window. So three seconds after
@@ -210,7 +214,7 @@ export class Allowance<Of extends Holder> {
     return this.#leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
   }
 
-  /** Whether memory would refuse a request. */
+  /** Whether a request would be refused from memory. */
   wouldRefuse(): boolean {
     const now = this.#shared.clock();
     return this.#leaseAt(now) === undefined && this.#certainRefusal(now) !== undefined;
@@ -465,8 +469,8 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Moves what a run writes to `#sent`: all debts, and the used permits of the lease. Ends the lease if requests are
-   * waiting, because it has run out; or if it is over, unless it is in use and more can be leased.
+   * Moves what a run writes to `#sent`: all debts, and the used permits of the lease. Ends the lease in two cases:
+   * requests are waiting, so it has run out; or it is over, and either is not in use or cannot be renewed.
    */
   #giveUp(state: HolderState<Of>, isWaitedFor: boolean, now: number): void {
     this.#sent = joined(this.#sent, this.#debt);

@@ -11,7 +11,8 @@ export interface Holder {
 export interface Holders<Of extends Holder> {
   /**
    * Key of a holder's row; undefined if holders are not stored. A transaction that changes the holder or its usage must
-   * write this row, so that processes with leases notice. One that changes the limits also writes `changeLimits()`.
+   * write this row, so that processes with leases notice. One that changes the limits must also write the usage that
+   * `changeLimits()` returns.
    */
   key(id: string): Deno.KvKey | undefined;
   /**
@@ -26,7 +27,7 @@ export interface Holders<Of extends Holder> {
 }
 
 /**
- * Holders that are not stored: any text is the id of one. A holder's limits must not change.
+ * Holders that are not stored. Any text is the id of a holder. The limits of a holder must not change.
  *
  * @example
  * ```ts

@@ -2,28 +2,28 @@
  * Exact limits per minute and per day (UTC) for accounts, or anything else that has an id, across many processes. What it
  * promises:
  *
- * - A limit is never exceeded, not by a single request: under any crash, lost response or late commit, and with clocks
- *   that differ by up to five minutes. Windows follow the clock that is ahead.
+ * - A limit is never exceeded, not even by a single request. This holds after any crash, lost response or late commit,
+ *   and while clocks differ by up to five minutes. Windows follow the clock that is ahead.
  * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
  * - A holder that keeps sending requests after a refusal is banned for a while. A burst never leads to a ban.
  *
- * What it costs: a row of about 100 bytes for each holder, and a commit for its first request after a pause. After that,
- * most requests are decided in memory: a process leases permits in advance, about a hundredth of those that are free,
- * and gives unused ones back in another commit. The last requests of a window may wait up to three seconds for permits
- * that other processes hold.
+ * What it costs: a row of about 100 bytes for each holder, and a commit for its first request after a pause. After
+ * that, most requests are decided in memory: a process leases permits in advance, from a hundredth to a quarter of
+ * those that are free, and gives unused ones back in another commit. The last requests of a window may wait up to three
+ * seconds for permits that other processes hold.
  *
  * How to use it:
  *
  * - Holders: `unstored()` limits any text of up to 2,000 bytes, and each text gets a row. If you store what you limit,
  *   implement `Holders`. It names and decodes the row that has a holder's limits, and checks credentials.
  * - Decisions: `Permits.admit()`. It notices another process's changes within two seconds. `Permits.learn()` and
- *   `Allowance` are for programs that know sooner.
+ *   `Allowance` are for programs that learn of changes sooner.
  * - Changes: a transaction that changes a holder or its usage (`reset()`, `pardon()`) writes the holder's row, so that
- *   processes with leases notice. One that changes the limits also writes the usage of `changeLimits()`, because no
- *   permits are leased from a window that was full: each request would cost a commit.
- * - Rows: `["usage", id]` counts permits. The first request writes it. So holders of two kinds need different ids. Delete
- *   it only together with its holder, or used permits are forgotten. `["usage_days", day, id]` has the totals of a past
- *   day. These rows stay until you call `sweepDayTotals()`.
+ *   processes with leases notice. A transaction that changes the limits also writes the usage that `changeLimits()`
+ *   returns. Otherwise, no permits are leased until a window that was full has ended, and each request costs a commit.
+ * - Rows: `["usage", id]` counts permits. The first request writes it. Holders of two kinds need different ids, because
+ *   the key has nothing else. Delete this row only together with its holder, or used permits are forgotten.
+ *   `["usage_days", day, id]` has the totals of a past day. These rows stay until you call `sweepDayTotals()`.
  * - End: call `Permits.settle()` before you close the store, or leased permits count as used until their day ends.
  *
  * Requests without a credential have no holder. `AnonymousLimiter` limits them by client address, in memory.

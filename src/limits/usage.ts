@@ -188,8 +188,8 @@ export function refuse(usage: Usage, limits: Limits, { count, strikes: added }: 
 }
 
 /**
- * Moves both windows forward to `now`. If a clock that was ahead had moved them far into the future, they move back and
- * keep their counts, their leases become void, and a ban that this clock started ends.
+ * Moves both windows forward to `now`. If a clock that was ahead has moved them far into the future, they move back and
+ * keep their counts, and their leases become void. A ban that ends later than any that could begin now is cleared.
  */
 export function roll(usage: Usage, now: number): Usage {
   const minute = now - now % MINUTE;

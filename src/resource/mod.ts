@@ -1,10 +1,11 @@
 /**
  * A collection of items that accounts own, from one declaration.
  *
- * `resource()` declares fields, filters and texts. From it follow the operations (list with pages, ETags and filters;
- * create with an Idempotency-Key; get; update and delete by the owner, with preconditions), their rows, and what
- * documents say. `createOnce()` makes any other creation safe to repeat. What it promises: a page is always full and
- * current; an id is never reused; a client that sends If-Match does not overwrite a change that it has not seen.
+ * `resource()` declares fields, filters and texts. From these follow the operations (list with pages, ETags and
+ * filters; create with an Idempotency-Key; get; update and delete by the owner, with preconditions), their rows, and
+ * their part of the OpenAPI documents. `createOnce()` makes any other creation safe to repeat. What it promises: a page
+ * is always full and current; an id is never reused; a client that sends If-Match does not overwrite a change that it
+ * has not seen.
  *
  * What it costs: a row for each item, and one for each combination of its filters, each with the whole item. A write
  * changes the collection's version row, so pages in memory are read again after it.

@@ -8,12 +8,12 @@ export const INTERFACE = {
 } as const;
 
 /**
- * The version that clients have relied on so far. Documents mark what it does not have: operations with `isExtension`,
- * and parameters. If it is undefined, they mark nothing.
+ * The first version of the interface that clients could rely on. Documents mark the operations and parameters that it
+ * does not have, as {@linkcode asExtension} does. If it is undefined, they mark nothing.
  */
 export const ORIGINAL: string | undefined = "1.0.0";
 
-/** What documents say about an extension, after its description and `space`. */
+/** The description of an extension, followed by `space` and a note that the original interface does not have it. */
 export function asExtension(description: string, space: string = " "): string {
   if (ORIGINAL === undefined) return description;
   return `${description}${space}An extension: not part of the original interface, version ${ORIGINAL}.`;

@@ -100,7 +100,7 @@ export class Invalid extends Error {
 /** Options of {@linkcode text}. With `max`, a text must have 1 to `max` Unicode code points. */
 export interface TextRules extends Annotations {
   readonly max?: number;
-  /** Documents show its source, so of its flags they know only `u`. */
+  /** Documents show only its source, which their readers take to have the flag `u`. Use no other flag. */
   readonly pattern?: RegExp;
   /** Follows `must` in the message if the text does not match the pattern. By default, it shows the pattern. */
   readonly rule?: string;

@@ -6,7 +6,7 @@ import { DenoProcess, ServerProcess } from "./process.ts";
 import { LIST, METRIC } from "./shipped.ts";
 
 const OPERATOR_TOKEN = "the-operators-token-in-this-one-test";
-/** Each part, what only it serves, and what no text says without it. */
+/** Each part, an operation that only it serves, and words that no text has without it. */
 const PARTS = ([
   ["messages", "POST /v1/messages", /.*(?:\bmessages\b|\bqueue|\ba message\b).*/gi],
   ["page", "GET /", /.*\bon the page\b.*/gi],

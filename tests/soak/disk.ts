@@ -51,7 +51,7 @@ export async function stressDisk({ store, fileSize, ...disk }: SmallDisk, note: 
   ];
 }
 
-/** Adds items, many at once, until one of them is not accepted. Resolves to the number of those that are. */
+/** Adds items, many at once, until one is not accepted. Resolves to the number of accepted items. */
 async function writeUntilFull(server: ServerProcess, key: string): Promise<number> {
   let accepted = 0;
   for (let sent = 0; sent < MAX_WRITES; sent += AT_ONCE) {
@@ -77,7 +77,7 @@ async function untilAdded(server: ServerProcess, key: string): Promise<number> {
   return performance.now() - started;
 }
 
-/** Number of items, and number of rows without their counterpart. */
+/** Counts the items, and the rows that lack their counterpart. */
 async function countRows(kvPath: string): Promise<[number, number]> {
   using kv = await Deno.openKv(kvPath);
   const items = await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items }));

@@ -1,4 +1,4 @@
-// A test of a collection of one's own, to begin with.
+// A first test of a collection. Begin with a copy of it for your own.
 import { assertEquals } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";

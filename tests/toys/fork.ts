@@ -1,5 +1,5 @@
-// Makes copies of the checkout by the steps of src/README.md, and checks all of them: one with toys in place of animals, and
-// one without the optional parts.
+// Makes two copies of the checkout by the steps of src/README.md, and checks both: one with toys in place of animals,
+// and one without the optional parts.
 import { leaveOut, rewrite } from "../process/checkout.ts";
 import { putToysInPlace } from "./toy_shop.ts";
 
@@ -40,7 +40,7 @@ await inCopy(async (folder) => {
   await check(folder);
 });
 
-/** Works in a copy of the checkout. */
+/** Does some work in a temporary copy of the checkout. */
 async function inCopy(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "fork_" });
   try {
@@ -61,7 +61,7 @@ async function copyCheckout(folder: string): Promise<void> {
   }
 }
 
-/** Runs all steps in a copy. Ends this program if one fails. */
+/** Runs all steps in a copy. Throws if one fails. */
 async function check(cwd: string): Promise<void> {
   for (const args of STEPS) {
     const { success } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd }).spawn().status;
