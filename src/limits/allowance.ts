@@ -387,16 +387,20 @@ export class Allowance<Of extends Holder> {
   }
 
   #start(): void {
-    this.#running ??= this.#runWhileDue().finally(() => this.#running = undefined);
+    this.#running ??= this.#runWhileDue();
   }
 
-  /** Runs one transaction after another until none is due. */
+  /** Runs one transaction after another until none is due. A request that comes after that can start the next one. */
   async #runWhileDue(): Promise<void> {
-    let isWaiting: boolean;
-    do {
-      isWaiting = await this.#run();
-      if (isWaiting && this.#debt.returned.length === 0 && !this.#shared.isSettling) return; // Until the next tick.
-    } while (this.#shared.isSettling ? this.#owes : this.#isDue(this.#shared.clock()));
+    try {
+      let isWaiting: boolean;
+      do {
+        isWaiting = await this.#run();
+        if (isWaiting && this.#debt.returned.length === 0 && !this.#shared.isSettling) return; // Until the next tick.
+      } while (this.#shared.isSettling ? this.#owes : this.#isDue(this.#shared.clock()));
+    } finally {
+      this.#running = undefined; // Nothing can happen between the last question and this.
+    }
   }
 
   /** Runs one transaction. Resolves to whether requests wait for permits to be given back. Never rejects. */

@@ -532,6 +532,28 @@ Deno.test("Allowance tries again at once for waiting requests if a permit comes 
   assertEquals(await tenancy.outcomes(requests, 30), ["ok", "ok"]);
 });
 
+Deno.test.each([0, 1, 2, 3])(
+  "Allowance starts a run for requests that find the lease empty when they ask again, %i microtasks later",
+  async (microtasks) => {
+    using tenancy = await Tenancy.open();
+    const send = async (): Promise<Decision> => {
+      const arrived = performance.now();
+      const decision = await tenancy.allowance.request({ credential: "key", now: tenancy.now, arrived });
+      for (let count = 0; count < microtasks; count++) await undefined;
+      return decision === AGAIN ? tenancy.allowance.decide(arrived) ?? send() : decision;
+    };
+    const { promise, resolve } = Promise.withResolvers<Decision[]>();
+    atNextCommit(tenancy.network, (apply) => {
+      resolve(Promise.all(Array.from({ length: 30 }, send)));
+      return Promise.resolve(apply());
+    });
+
+    assertEquals(await tenancy.outcomes(tenancy.ask(1), 0), ["ok"]);
+
+    assertEquals(await tenancy.outcomes(promise, 0), Array(30).fill("ok"));
+  },
+);
+
 Deno.test("Allowance refuses no request without a commit that arrived after its rows were read", async () => {
   using tenancy = await Tenancy.open(SMALL, { bannedUntil: LATER });
   const { promise, resolve } = Promise.withResolvers<(Decision | typeof AGAIN)[]>();
