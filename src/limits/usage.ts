@@ -133,7 +133,8 @@ export function take(usage: Usage, limits: Limits, { waiting, ahead }: Wanted, n
     leasedToday: current.leasedToday + spare,
   };
   const refusal = fullWindow(after, limits);
-  const noLeasesUntil = refusal ? windowEnd(after, refusal) : after.noLeasesUntil;
+  // The day may have been full before, although only the minute is full now.
+  const noLeasesUntil = Math.max(after.noLeasesUntil, refusal ? windowEnd(after, refusal) : 0);
   return { usage: { ...after, noLeasesUntil }, granted, ahead: spare, refusal };
 }
 

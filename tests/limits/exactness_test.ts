@@ -79,6 +79,27 @@ Deno.test("service lets requests wait for permits that another process gives bac
   assertEquals(tally(replies), { 200: 2, "429 rate_limit_minute": 1 });
 });
 
+Deno.test("service refuses no request while the day has a permit, even if the day was full in an earlier minute", async () => {
+  await using holder = await RecordingService.open();
+  await using other = holder.beside();
+  const { time } = holder;
+  const { account: { id }, apiKey } = await holder.createAccount({ minute: 60, day: 90 });
+  const send = async (count: number, service: Harness) =>
+    tally(await time.until(callAtOnce(count, [service], apiKey), 4_000));
+  for (const count of [20, 1]) await send(count, holder);
+  const { leasedToday } = await holder.accounts.usage(id);
+  holder.now = other.now += MINUTE;
+  assertEquals([leasedToday, await send(60, other)], [9, { 200: 60 }]);
+  await time.advance(4_000);
+  assertEquals(await send(1, other), { "429 rate_limit_minute": 1 });
+  holder.now = other.now += MINUTE;
+
+  const first = [await send(2, holder), await send(1, holder)];
+  const rest = await send(7, other);
+
+  assertEquals([...first, rest], [{ 200: 2 }, { 200: 1 }, { 200: 6, "429 rate_limit_day": 1 }]);
+});
+
 Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
   await using service = await RecordingService.open();
   const { time } = service;

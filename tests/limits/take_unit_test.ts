@@ -40,6 +40,13 @@ const takes: readonly (readonly [name: string, Partial<Usage>, Demand, Got, Coun
   ["stops leasing if the minute is full", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
   ["stops leasing if the day is full", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
   ["returns the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
+  [
+    "leases nothing until a day ends that was full, even if only the minute is full now",
+    { used: 60, usedToday: 98, noLeasesUntil: MIDNIGHT },
+    [1, 9],
+    [0, 0, "minute"],
+    [60, 98, 0, 0, MIDNIGHT],
+  ],
   ["grants nothing beyond a lowered limit", { used: 99 }, [3, 3], [0, 0, "minute"], [99, 0, 0, 0, NEXT]],
   ["grants nothing during a ban", { bannedUntil: SOON }, [3, 3], [0, 0, "ban"], [0, 0, 0, 0, 0]],
   ["grants permits when a ban ends", { bannedUntil: NOON }, [1, 0], [1, 0], [1, 1, 0, 0, 0]],
