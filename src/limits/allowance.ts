@@ -20,8 +20,8 @@ import {
   type Lease,
   NO_DEBT,
   owing,
-  type Plan,
   plan,
+  type RunPlan,
   spent,
   withRefused,
 } from "./lease.ts";
@@ -441,7 +441,10 @@ export class Allowance<Of extends Holder> {
     return keys.map((key, index) => ({ key, entry: entries[index] ?? null }));
   }
 
-  /** Decides what a run writes; undefined if the holder no longer exists. */
+  /**
+   * Decides what a run writes; undefined if the holder no longer exists. This is not a pure function: it moves waiting
+   * requests to `batch`, and debts to `#sent`. If a row has changed, it is called again, and then adds to both.
+   */
   #decide(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
     batch.push(...this.#queue.splice(0));
     const { holders } = this.#shared;
@@ -572,7 +575,7 @@ export class Allowance<Of extends Holder> {
 }
 
 /** What a run does. */
-interface Run<Of extends Holder> extends Plan<Waiting> {
+interface Run<Of extends Holder> extends RunPlan<Waiting> {
   /** Time of the decision, in ms since the epoch. */
   readonly now: number;
   /** The rows that it has decided on. */

@@ -115,8 +115,8 @@ export interface RefusedRequest<Request> {
   readonly refusal: Refusal;
 }
 
-/** What a transaction does about a holder's usage and waiting requests. */
-export interface Plan<Request> {
+/** What a run's transaction does about a holder's usage and waiting requests. */
+export interface RunPlan<Request> {
   /** The usage once the debt is settled. */
   readonly settled: Usage;
   /** The usage afterwards. */
@@ -139,7 +139,7 @@ export function plan<Request>(
   limits: Limits,
   { debt, of, requests, served, left, mayWait, isStrike }: Demand<Request>,
   now: number,
-): Plan<Request> {
+): RunPlan<Request> {
   const returned = debt.returned.reduce(giveBack, before);
   const settled = debt.refused?.of === of ? refuse(returned, limits, debt.refused, now) : returned;
   const size = left === undefined ? 0 : nextSize(served, free(roll(settled, now), limits)) - left;
