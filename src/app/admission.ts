@@ -34,7 +34,7 @@ export interface Admission {
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
   /** Set if the request was admitted from memory without a version check. Its first commit must include this one. */
-  readonly check?: VersionCheck;
+  readonly assumes?: VersionCheck;
 }
 
 /** Responds to a charged request. It is called again if an account has changed since the request was admitted. */
@@ -45,7 +45,7 @@ interface Lent extends Admission {
   readonly permit?: Permit;
 }
 
-/** The result of an attempt to charge a request. AGAIN means that nothing was charged yet. */
+/** The result of an attempt to charge a request. AGAIN means that nothing was charged: the request is admitted again. */
 type Charged = Lent | typeof AGAIN;
 
 /** An admission that is under way. */
@@ -61,11 +61,19 @@ export interface AdmissionsOptions extends ApiKeysOptions {
  * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
  * the client address is charged.
  *
- * An admission is certain if the account had the state that decided on it at some time after the request arrived. Any
- * of these shows that: the account's rows were read after the request arrived; a commit checked them; or a version
- * check showed that no account has changed. Only a write with a lent permit is admitted earlier. Its first commit
- * checks the accounts' version. If it commits nothing, the version is checked before the response is sent. A lent
- * permit ends with its request: it is used, or it is free again if nothing was written.
+ * An admission is certain if the account had the state that decided on it at some time after the request arrived. It
+ * ends when the request has its response. A read stays charged. So does a write, unless an account has changed or the
+ * service is too busy. The cases:
+ *
+ *     case               decided by           certain because                               if it is not charged
+ *     client address     #anonymous.take()    a process counts its addresses alone          #anonymous.giveBack()
+ *     account not read   allowance.decide()   its rows are read after the request arrived   allowance.giveBack()
+ *     lent permit        allowance.lend()     a commit or a version check confirms it       permit.end(false)
+ *     transaction        allowance.request()  it checks the account's row                   allowance.giveBack()
+ *     memory             allowance.decide()   a version check finds no change               allowance.giveBack()
+ *
+ * Only a write with a lent permit is served before its admission is certain. Its first commit checks the accounts'
+ * version. If it commits nothing, the version is checked before the response is sent.
  */
 export class Admissions {
   readonly #keys: ApiKeys;
@@ -94,7 +102,7 @@ export class Admissions {
    *
    * @throws {StoreUnavailable}
    */
-  admit(caller: Caller, serve: Serve): Begun {
+  begin(caller: Caller, serve: Serve): Begun {
     const { authorization, now, isRead } = caller;
 
     // No key: the address is charged.
@@ -104,7 +112,7 @@ export class Admissions {
     const allowance = this.#keys.recall(authorization);
     if (allowance === undefined) {
       const charged = this.#keys.knows(authorization)
-        ? this.#charge(caller)
+        ? this.#chargeAccount(caller)
         : this.#lookUp(authorization, caller);
       return this.#begun(charged, caller, serve);
     }
@@ -116,7 +124,7 @@ export class Admissions {
       if (permit) {
         const { decision } = permit;
         return this.#begun(
-          { account: allowance.holder, decision, check: this.#check(), permit },
+          { account: allowance.holder, decision, assumes: this.#assumption(), permit },
           caller,
           serve,
         );
@@ -124,7 +132,7 @@ export class Admissions {
 
       // Only a transaction can decide. It checks that the account has not changed.
       if (allowance.needsTransaction()) {
-        return this.#begun(this.#request(authorization, allowance, caller), caller, serve);
+        return this.#begun(this.#chargeInTransaction(authorization, allowance, caller), caller, serve);
       }
     }
 
@@ -133,7 +141,7 @@ export class Admissions {
     return {
       ready,
       work: (budget) =>
-        whenReady(this.#charge(caller), (charged) => this.#answer(charged, caller, budget, serve)),
+        whenReady(this.#chargeAccount(caller), (charged) => this.#serve(charged, caller, budget, serve)),
     };
   }
 
@@ -151,25 +159,25 @@ export class Admissions {
     if (isUnderWay) charged.catch(() => {}); // If the check fails, this is not awaited.
     return {
       ready: isUnderWay && caller.isRead ? this.#versions.check() : undefined,
-      work: (budget) => whenReady(charged, (done) => this.#answer(done, caller, budget, serve)),
+      work: (budget) => whenReady(charged, (done) => this.#serve(done, caller, budget, serve)),
     };
   }
 
-  #answer(charged: Charged, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
+  #serve(charged: Charged, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
     if (charged === AGAIN) return this.#admitAgain(caller, budget, serve);
     const { account, decision } = charged;
     if (account && decision.refusal && !budget.isOver) this.#permits.of(account.id)?.tell(decision);
-    if (!caller.isRead) return this.#answerWrite(charged, caller, budget, serve);
+    if (!caller.isRead) return this.#serveWrite(charged, caller, budget, serve);
     this.#count(charged);
     return serve(charged, budget);
   }
 
   /** Serves a write. It is not charged if an account has changed, or if the service is too busy. */
-  async #answerWrite(admission: Lent, caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
-    const { check } = admission;
+  async #serveWrite(admission: Lent, caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
+    const { assumes } = admission;
     try {
       const response = await withRefusals(() => serve(admission, budget));
-      if (check) await this.#versions.confirm(check, caller.arrived);
+      if (assumes) await this.#versions.confirm(assumes, caller.arrived);
       this.#end(admission, caller, true);
       return response;
     } catch (error) {
@@ -186,21 +194,24 @@ export class Admissions {
   async #admitAgain(caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
     budget.check();
     // The versions have been checked since the read arrived.
-    if (caller.isRead) return await this.#answer(await this.#charge(caller), caller, budget, serve);
-    const { ready, work } = this.admit(caller, serve);
+    if (caller.isRead) return await this.#serve(await this.#chargeAccount(caller), caller, budget, serve);
+    const { ready, work } = this.begin(caller, serve);
     await ready;
     return await work(budget);
   }
 
-  /** Charges a request. The versions must have been checked since it arrived, unless this call reads its account. */
-  #charge(caller: Caller): Admission | Promise<Admission> {
+  /**
+   * Charges the account of a request's key, from memory if possible. The versions must have been checked since the
+   * request arrived, unless this call reads the account.
+   */
+  #chargeAccount(caller: Caller): Admission | Promise<Admission> {
     return whenReady(
-      this.#chargeOnce(caller),
-      (charged) => charged === AGAIN ? retried(async () => await this.#chargeOnce(caller)) : charged,
+      this.#tryToChargeAccount(caller),
+      (charged) => charged === AGAIN ? retried(async () => await this.#tryToChargeAccount(caller)) : charged,
     );
   }
 
-  #chargeOnce(caller: Caller): Admission | typeof AGAIN | Promise<Admission | typeof AGAIN> {
+  #tryToChargeAccount(caller: Caller): Admission | typeof AGAIN | Promise<Admission | typeof AGAIN> {
     const { authorization, now, arrived } = caller;
     if (authorization === null) return this.#chargeAddress(caller);
     return whenReady(this.#keys.find(authorization, now), (allowance) => {
@@ -208,11 +219,12 @@ export class Admissions {
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
       const decision = allowance.decide(arrived);
-      return decision ? { account, decision } : this.#request(authorization, allowance, caller);
+      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, caller);
     });
   }
 
-  async #request(
+  /** Charges an account in the allowance's next run, which other requests share. */
+  async #chargeInTransaction(
     authorization: string,
     allowance: Allowance<Account>,
     { now, arrived }: Caller,
@@ -230,7 +242,7 @@ export class Admissions {
     if (!this.#keys.mayOpen(authorization)) return this.#chargeAddress(caller);
     const { now } = caller;
     const address = caller.address();
-    if (!this.#anonymous.isSpent(address, now)) return this.#charge(caller);
+    if (!this.#anonymous.isSpent(address, now)) return this.#chargeAccount(caller);
     let lookUp = this.#lookUps.get(authorization);
     if (lookUp === undefined) {
       if (!this.#anonymous.takeRead(address, now)) return this.#chargeAddress(caller);
@@ -259,7 +271,7 @@ export class Admissions {
   }
 
   /** The check for the current version. Requests share it, so that they can share a commit. */
-  #check(): VersionCheck {
+  #assumption(): VersionCheck {
     if (!this.#unchanged.holds) this.#unchanged = new VersionCheck(this.#accounts);
     return this.#unchanged;
   }

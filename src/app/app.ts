@@ -65,12 +65,12 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  *
  *     arrive      matches the route
  *     callerOf    determines what the request is charged to
- *     admit       charges it, after a version check if memory must be current (`admission.ts`)
+ *     begin       charges it, after a version check if memory must be current (`admission.ts`)
  *     answerFor   returns the refusal, the operation's response, or an error
  *     finish      adds limit headers and CORS; writes metrics and the access log
  *
- * If an account changes after a write was admitted from memory, nothing is written: `admit` charges the request again
- * and then calls `answerFor` again.
+ * If an account changes after a write was admitted from memory, nothing is written: it is charged again, and
+ * `answerFor` is called again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, admissions, transactions, hasToken, log, metrics, inFlight } = options;
@@ -93,7 +93,7 @@ export function createApp(options: AppOptions): App {
     try {
       const caller = callerOf(arrival);
       const { ready, work } = caller
-        ? admissions.admit(caller, (admission, budget) => {
+        ? admissions.begin(caller, (admission, budget) => {
           arrival.admission = admission;
           return answerFor(arrival, budget);
         })
@@ -167,7 +167,7 @@ export function createApp(options: AppOptions): App {
     budget: Budget,
   ): Parameters<Operation["answer"]>[0] {
     const { request, base, query, now, address, admission } = arrival;
-    let assumes = admission?.check;
+    let assumes = admission?.assumes;
     return {
       request,
       params,
