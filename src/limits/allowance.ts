@@ -454,6 +454,8 @@ export class Allowance<Of extends Holder> {
     if (state === undefined) return undefined;
     this.#giveUp(state, batch.length > 0, now);
     const { usage, holder } = state;
+    // After a change of the holder, requests wait again for permits of its full windows.
+    const known = seen(this.#known, state, -Infinity, false);
     const isOpen = ({ credential, now }: Waiting) => holders.isOpenedBy(holder, credential, now);
     const { since, granted, handedOut } = this.#lately;
     const requests = batch.filter(isOpen);
@@ -464,7 +466,7 @@ export class Allowance<Of extends Holder> {
       requests,
       served: performance.now() - since > RECENT * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
-      mayWait: (usage, window) => mayComeBack(this.#known, usage, window, performance.now(), RETURN_TIME),
+      mayWait: (usage, window) => mayComeBack(known, usage, window, performance.now(), RETURN_TIME),
       isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
     }, now);
     if (planned.isChange) {

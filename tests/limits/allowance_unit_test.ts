@@ -471,6 +471,22 @@ for (
   });
 }
 
+Deno.test.each([
+  ["has new limits", { limits: { minute: 3, day: 9 } }, { used: 3 }],
+  ["was reset", {}, { epoch: 1 }],
+])("Allowance lets requests wait again if a run finds that its account %s", async (_, tenant, usage) => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  assertEquals(await tenancy.outcomes(tenancy.ask(1)), ["minute"]);
+  await tenancy.change(tenant);
+  await tenancy.changeUsage(usage);
+  const request = tenancy.ask(1);
+  await tenancy.time.advance(100);
+
+  await tenancy.changeUsage({ used: 1, leased: 0 });
+
+  assertEquals(await tenancy.outcomes(request), ["ok"]);
+});
+
 Deno.test("Allowance.decide() refuses nobody on rows read before other processes had to give permits back", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
