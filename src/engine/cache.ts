@@ -8,7 +8,8 @@ interface Kept<Value> {
 }
 
 /**
- * Caches values derived from rows until the version of these rows changes.
+ * Caches values derived from rows until the version of these rows changes. A value is kept under the version that was
+ * known before it was read, so a change during the read makes it stale.
  *
  * @example
  * ```ts
@@ -47,9 +48,12 @@ export class VersionedCache<Key, Value> {
     const value = make(kept?.value instanceof Promise ? undefined : kept?.value);
     const made: Kept<Value> = { version, value };
     this.#kept.set(key, made);
+    const isLatest = () => this.#kept.get(key) === made;
     value.then((known) => {
-      if (this.#kept.get(key) === made) this.#kept.set(key, { version, value: known });
-    }, () => this.#kept.delete(key));
+      if (isLatest()) this.#kept.set(key, { version, value: known });
+    }, () => {
+      if (isLatest()) this.#kept.delete(key);
+    });
     return value;
   }
 }

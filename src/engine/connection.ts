@@ -15,7 +15,7 @@ import type { FileState } from "./file.ts";
  *     resting   →  replaced  All operations have failed for two deadlines: a client that received wrong metadata might
  *                            fail forever.
  *
- * Handles that were opened together are a generation. `#replace()` alone changes its state, one generation at a time:
+ * Handles that were opened together are a generation. `#giveUp()` and `#replace()` change its state:
  *
  *     current   →  given up  An operation on a server missed its deadline. New operations are refused.
  *     current   →  replaced  New handles are open. The old ones are closed, which ends operations under way on them.
@@ -128,10 +128,10 @@ export class Connection {
   }
 
   async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const obstacle = this.#obstacle();
-    if (obstacle !== undefined) {
+    const refusal = this.#refuse();
+    if (refusal !== undefined) {
       this.#metrics.kvFailures.add(1, kind);
-      throw new StoreUnavailable(obstacle);
+      throw new StoreUnavailable(refusal);
     }
     const started = performance.now();
     const generation = this.#generation;
@@ -154,8 +154,11 @@ export class Connection {
     }
   }
 
-  /** Why no operation can be started now; undefined if one can. */
-  #obstacle(): string | undefined {
+  /**
+   * Why no operation can be started now; undefined if one can. While too many hang, one can be started per
+   * deadline, and this call takes that turn.
+   */
+  #refuse(): string | undefined {
     if (this.#generation.isGivenUp) return "The server does not respond";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
     if (performance.now() < this.#nextTry) return "Earlier operations still hang";

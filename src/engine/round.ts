@@ -48,8 +48,8 @@ const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
 
-/** The value of a version row. It is empty, because only the version matters. */
-const NOTHING = encodeJson({});
+/** The value of a version row. Only the version matters. */
+const EMPTY = encodeJson({});
 
 /** Shared by all blind jobs, of which there are many. Only blind ones are in the same commit, and need no changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
@@ -202,7 +202,7 @@ export class Round {
         else operation.set(key, value);
       }
     }
-    for (const { key } of this.#bumps) operation.set(key, NOTHING);
+    for (const { key } of this.#bumps) operation.set(key, EMPTY);
   }
 
   /** Resolves its jobs' calls after the commit has applied. It began at `started`, on the `performance.now()` clock. */

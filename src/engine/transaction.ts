@@ -20,8 +20,8 @@ export interface Transaction<Result> {
    */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
   /**
-   * Decides what to write, given the rows at `now` (ms since the epoch). It has no effect except through `write`, and
-   * might run several times. If it throws, the transaction is rejected with that error and writes nothing.
+   * Decides what to write, given the rows at `now` (ms since the epoch). It might run several times, and only its last
+   * run counts. If it throws, the transaction is rejected with that error and writes nothing.
    */
   decide(rows: Rows, write: Write, now: number): Result;
 }

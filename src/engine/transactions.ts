@@ -22,7 +22,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  * A transaction that is being carried out is a job. It is in one of two states, and its `Line` alone changes them:
  *
  *     waiting   for a lane, and for its rows if another job holds them. No later job gets its rows first.
- *     held      in a lane, together with others. No other job in its line has its rows.
+ *     held      in a lane, together with others. No job in another lane of its line has its rows.
  *
  *     run()      →  waiting
  *     #next()       waiting → held: the oldest job whose rows are free, and all that can share its commit
@@ -43,7 +43,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *
  * Why the results are exact:
  *
- * - `decide` is a pure function of its rows. Ids and random values are drawn before the transaction runs.
+ * - `decide` may run several times. Only its last run counts: the one on the rows that the commit checked.
  * - If a decision depends on another's write in the same commit, its result is returned after the commit has applied.
  *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
@@ -54,7 +54,7 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *
  * Why no transaction waits forever:
  *
- * - A job that is held has exclusive use of its rows, from its read to the end of its commit. Other jobs get them in
+ * - A lane has exclusive use of the rows of its jobs, from their read to the end of its commit. Other jobs get them in
  *   order of arrival. So none starves, and no commit from this line causes another to be refused.
  * - The oldest job whose rows are free is part of the next commit.
  * - Jobs whose rows must be read, jobs that know their rows, and jobs without any do not share a commit. So none waits

@@ -19,7 +19,7 @@ export function noteVersion(row: VersionRow, versionstamp: string | null): void 
 }
 
 /**
- * A unique text for each key.
+ * A unique text for each key whose numbers are finite.
  *
  * @throws {TypeError} if the key contains a bigint, which JSON does not have.
  */

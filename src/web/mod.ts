@@ -9,8 +9,8 @@
  * - A client that sends slowly, too much, or without end holds a bounded amount of memory for a bounded time.
  * - Every error has the same body. An exception becomes a bare 500.
  *
- * What it costs: a few microseconds for each request, most of them for its headers. It knows neither the store nor the
- * service, which extends `Call` with what its handlers need.
+ * What it costs: a few microseconds for each request, most of them for its headers. It knows no store. A service extends
+ * `Call` with what its handlers need.
  *
  * @example
  * ```ts

@@ -80,6 +80,18 @@ Deno.test("VersionedCache.get() does not cache a failure", async () => {
   assertEquals([await again, fixture.get("a"), calls.length], ["whole", "whole", 2]);
 });
 
+Deno.test("VersionedCache.get() keeps a newer value when making an old one fails", async () => {
+  const fixture = new Fixture();
+  const old = fixture.get("a");
+  fixture.watched.version = "2";
+  await fixture.fill("a", "new");
+
+  fixture.calls[0]?.reject(new Error("failed"));
+  await assertRejects(async () => await old, Error, "failed");
+
+  assertEquals([fixture.get("a"), fixture.calls.length], ["new", 2]);
+});
+
 Deno.test("VersionedCache.get() makes an evicted value again", async () => {
   const fixture = new Fixture(4);
   for (const key of ["a", "b", "c", "d", "e"]) await fixture.fill(key, key);
