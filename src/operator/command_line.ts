@@ -211,15 +211,12 @@ function commandIn<Base>(
   return { command, name: `${task.name} ${name}`, words: words.slice(wordsIn(name)) };
 }
 
-/** What messages call the words of commands. */
-const WORDS: ReadonlyMap<string, string> = new Map([
-  ["ID", "an ID"],
-  ["NAME", "a NAME"],
-  ["PLAN", "a PLAN"],
-  ["FILE", "a FILE"],
-  ["N", "a number N"],
-  ["-", "- and ids on standard input"],
-]);
+/** What messages call a word of a command, such as `an ID`. */
+function withArticle(word: string): string {
+  if (word === "-") return "- and ids on standard input";
+  if (word === "N") return "a number N";
+  return `${/^[AEIO]/.test(word) ? "an" : "a"} ${word}`;
+}
 
 /** Requires as many words as the command has, and only options that it has. */
 function requireMatch<Base>(
@@ -229,7 +226,7 @@ function requireMatch<Base>(
   const unknown = options.keys().find((option) => !Object.hasOwn(known, option));
   if (unknown !== undefined) throw new UsageError(`${name} has no option --${unknown}`);
   if (words.length < expected.length) {
-    throw new UsageError(`${name} needs ${expected.map((word) => WORDS.get(word) ?? word).join(" and ")}`);
+    throw new UsageError(`${name} needs ${expected.map(withArticle).join(" and ")}`);
   }
   if (words.length > expected.length) {
     throw new UsageError(`${name} has no argument '${words[expected.length]}'`);

@@ -129,7 +129,7 @@ Deno.test("toys take the place of the shipped collection by the steps of the gui
     assertEquals(headers.get("www-authenticate"), 'Bearer realm="toy-store"');
     assertEquals(info.title, "Toy Store");
     assertEquals(info.summary, "A catalogue of toys, with API keys, plans and exact rate limits.");
-    assertEquals(Object.keys(paths).slice(0, 2), ["/toys", "/toys/{toyId}"]);
+    assertEquals("/toys" in paths && "/toys/{toyId}" in paths && !("/pets" in paths), true);
     assertEquals(tags[0], { name: "Toys", description: "The catalogue of toys" });
     assertEquals(components.schemas.ToyPatch.properties.tags.type, ["array", "null"]);
     assertEquals(await text("/docs/deprecations"), "No operation is deprecated.\n");
