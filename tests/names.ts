@@ -17,7 +17,7 @@ export function withName(text: string, before: string, title: string): string {
 function placesOf(name: string): RegExp {
   const folders = `/(?:srv|var/backups|var/cache|etc/systemd/system|conf\\.d|cron\\.d)/|CacheDirectory=`;
   const users = `User=|--system |install -d -o |sudo -u |\\* \\* \\* |^upstream |enable --now `;
-  const jobs = `- name: |job_name: |job="|scrape job |a job named \``;
+  const jobs = `- name: |job_name: |job="|a job named \``;
   return RegExp(
     `(?<=${folders}|${users}|${jobs})${name}(?!\\w)|(?<=http://)${name}(?=;)|(?<=/etc/)${name}(?=\\.env)|(?<![\\w-])${name}(?=-backup\\b)`,
     "gm",

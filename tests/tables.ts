@@ -88,7 +88,9 @@ if (import.meta.main) {
   for (const { path, text, current } of guides) {
     if (current !== text) await Deno.writeTextFile(path, current);
   }
-  const rest = guides.flatMap(({ path, current }) => leftovers(path.replace(`${ROOT}/`, ""), current));
+  const code = `${ROOT}/src/README.md`;
+  const rest = [...guides, { path: code, current: await Deno.readTextFile(code) }]
+    .flatMap(({ path, current }) => leftovers(path.replace(`${ROOT}/`, ""), current));
   if (rest.length > 0) {
     print(["Edit by hand what is about the example or a part that is left out:", ...rest].join("\n  "));
   }
@@ -121,13 +123,14 @@ function leftovers(path: string, text: string): string[] {
   const hasMessages = clientTasks(CATALOGUE).some(({ name }) => name === "messages");
   const words = [
     ...(hasAnimals ? [] : ["animals?", "pets?", "paw", "Rex"]),
-    ...(hasMessages ? [] : ["messages"]),
+    ...(hasMessages ? [] : ["(?<!error )messages?", "messages_waiting", "oldest_message_age_seconds"]),
     ...(ORIGINAL === undefined ? ["interface 1\\.0\\.0"] : []),
   ];
   if (words.length === 0) return [];
   return text.split(/^(?=#+ )/m).flatMap((section) => {
     const found = new Set(section.match(RegExp(`\\b(?:${words.join("|")})\\b`, "gi")));
-    return found.size === 0 ? [] : [`${path}, ${section.split("\n", 1)}: ${[...found].join(", ")}`];
+    const heading = path.endsWith(".md") ? `, ${section.split("\n", 1)}` : "";
+    return found.size === 0 ? [] : [`${path}${heading}: ${[...found].join(", ")}`];
   });
 }
 

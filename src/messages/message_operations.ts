@@ -27,7 +27,7 @@ const NEW_MESSAGE = named(
           BODY_RULES.maxBytes / 1024
         } KiB.`,
     }),
-  }, { examples: [{ message: "Is Rex still there?" }] }),
+  }, { examples: [{ message: "Is it still available?" }] }),
 );
 
 const MESSAGE = named(
@@ -40,7 +40,7 @@ const MESSAGE = named(
   }, {
     examples: [{
       id: "msg_0hodmpe1xowtHEk3Vq9Zb",
-      message: "Is Rex still there?",
+      message: "Is it still available?",
       status: "queued",
       createdAt: "2026-11-21T20:47:39.746Z",
     }],

@@ -29,7 +29,10 @@ export const THEME_COLOURS: Readonly<Record<"light" | "dark", string>> = {
   light: "#fcf9f3",
   dark: "#0e0c09",
 };
-/** Colours of the page: paper, ink and accent, light and dark. The console is dark in both. */
+/**
+ * Colours of the page: paper, ink and accent, light and dark. The console is dark in both. The tests in browsers require
+ * a contrast of 7:1 between text and what is behind it (WCAG AAA).
+ */
 export const PALETTE = `:root {
   --paper: light-dark(oklch(98.3% 0.009 85), oklch(15.5% 0.008 70));
   --well: light-dark(oklch(95.2% 0.013 85), oklch(21.5% 0.01 70));

@@ -80,7 +80,7 @@ export const SETTINGS = {
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `enables metrics, and operators' operations over HTTP; at least ${TOKEN_LENGTH} characters, or \`NEW,OLD\` during a change`,
+    `enables metrics, and operators' operations over HTTP; at least ${TOKEN_LENGTH} random characters, or \`NEW,OLD\` during a change`,
     readTokens,
   ),
   metricsTokens: setting(
