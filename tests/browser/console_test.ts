@@ -41,7 +41,8 @@ Deno.test("page creates a key and makes the first call with one press, then adds
 
   const body = await page.locator("#answer-body").textContent() ?? "";
   assertEquals(JSON.parse(body), [JSON.parse(itemWith(1))]);
-  assertMatch(await page.locator("#minute").textContent() ?? "", /^5[79] of 60 left$/);
+  // A minute can end between any two of the three requests.
+  assertMatch(await page.locator("#minute").textContent() ?? "", /^5[789] of 60 left$/);
   assertMatch(await page.locator("#day").textContent() ?? "", /^997 of 1,000 today$/);
   assertEquals(visitor.noise, []);
   assertEquals(visitor.origins, [visitor.origin]);
