@@ -30,7 +30,8 @@ export function setRemaining(headers: Headers, decision: Decision): void {
 
 /** Whether `setPolicy()` sets the same headers for two decisions. */
 export function hasSamePolicy(one: Decision, other: Decision): boolean {
-  const [window, its] = [decisiveWindow(one), decisiveWindow(other)];
+  const window = decisiveWindow(one);
+  const its = decisiveWindow(other);
   return window.limit === its.limit && window.reset === its.reset &&
     one.minute.limit === other.minute.limit &&
     one.day?.limit === other.day?.limit;
