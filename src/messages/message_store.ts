@@ -164,6 +164,6 @@ function putCount(key: Deno.KvKey, count: number, write: Write): void {
 
 function queueFull(): ApiError {
   const message =
-    `${MAX_WAITING} messages of this account are waiting to be sent. Try again in ${RETRY_AFTER} s.`;
+    `This account has ${MAX_WAITING} messages waiting to be sent. Try again in ${RETRY_AFTER} s.`;
   return new ApiError(QUEUE_FULL, message, { "retry-after": `${RETRY_AFTER}` });
 }

@@ -561,14 +561,14 @@ function planOf(
     if (limits === undefined) return { plan: chosen, limits: PLAN_LIMITS[chosen] };
     throw new ApiError(
       ERRORS.invalid_request,
-      `limits are for the enterprise plan; the ${chosen} plan has fixed limits.`,
+      `The field limits is for the enterprise plan; the ${chosen} plan has fixed limits.`,
     );
   }
   const { minute, day } = { ...(before?.plan === "enterprise" ? before.limits : {}), ...limits };
   if (minute !== undefined && day !== undefined) return { plan: chosen, limits: { minute, day } };
   throw new ApiError(
     ERRORS.invalid_request,
-    "limits.minute and limits.day are required for the enterprise plan.",
+    "The fields limits.minute and limits.day are required for the enterprise plan.",
   );
 }
 

@@ -87,16 +87,15 @@ function parsePatch({ fields, schemas }: Resource, options: Arguments["options"]
     return schemas.patch.parse(Object.fromEntries(members), "");
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
-    // Each fault begins with the name of a field.
-    throw new UsageError(
-      error.faults.map((fault) => fault.replace(/^\w+/, (name) => `--${optionOf(name)}`)).join("; "),
-    );
+    const nameOption = (fault: string) =>
+      fault.replace(/^The field (\w+)/, (_, name) => `--${optionOf(name)}`);
+    throw new UsageError(error.faults.map(nameOption).join("; "));
   }
 }
 
 /** The value of a field in an option. Commands write true and false as `yes` and `no`. */
 function valueIn(texts: readonly string[], name: string, schema: Schema): unknown {
-  if (typeOf(schema) !== "boolean") return schema.fromStrings(texts, name);
+  if (typeOf(schema) !== "boolean") return schema.fromStrings(texts, `--${optionOf(name)}`);
   const [text, ...more] = texts;
   if (more.length === 0 && text === "yes") return true;
   if (more.length === 0 && text === "no") return false;

@@ -158,6 +158,8 @@ const NO_BYTES = new Uint8Array();
 const MAX_QUERIES = 1_000;
 /** Maximum length of a cached query string. */
 const MAX_QUERY_LENGTH = 100;
+/** Precedes the name of a query parameter in messages. */
+const IN_QUERY = "The query parameter ";
 
 /** Creates an operation from its declaration and its handler. */
 export function operation<
@@ -202,7 +204,7 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
     return function answer(call: Incoming): Response | Promise<Response> {
       if (deprecated) requireLasting(deprecated, call.now);
       declaration.before?.(call);
-      const inPath = valid(() => parseParams(call.params));
+      const inPath = valid(() => parseParams(call.params, "The path parameter "));
       if (body) return answerWithBody(body, inPath, call);
       const { headers, query } = valid(() => parseHead(call));
       return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
@@ -226,7 +228,7 @@ function headParser(headers: Members, query: Members, isStrict: boolean): (call:
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);
-    return texts.length === 0 ? undefined : schema.fromStrings(texts, `The query parameter ${name}`);
+    return texts.length === 0 ? undefined : schema.fromStrings(texts, IN_QUERY + name);
   });
   const usual = new BoundedMap<string, Head>(MAX_QUERIES);
 
@@ -237,8 +239,8 @@ function headParser(headers: Members, query: Members, isStrict: boolean): (call:
     const given = new URLSearchParams(text);
     const [inHeaders, inQuery] = together(
       () => parseHeaders(request.headers),
-      () => parseQuery(given, "The query parameter "),
-      () => isStrict && requireKnown(given.keys(), query, "unknown query parameter "),
+      () => parseQuery(given, IN_QUERY),
+      () => isStrict && requireKnown(given.keys(), query, IN_QUERY),
     );
     const head = { headers: inHeaders, query: inQuery };
     if (isUsual && text.length <= MAX_QUERY_LENGTH) usual.set(text, head);
@@ -257,9 +259,10 @@ function valid<Value>(parse: () => Value): Value {
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
     const { faults } = error;
-    const more = faults.length > MAX_FAULTS ? [`and ${faults.length - MAX_FAULTS} more`] : [];
-    const message = [...faults.slice(0, MAX_FAULTS), ...more].join("; ");
-    // A fault may end in a question.
-    throw new ApiError(ERRORS.invalid_request, `${message.replaceAll("?; ", "? ")}.`.replace(/\?\.$/, "?"));
+    const more = faults.length > MAX_FAULTS ? [`And ${faults.length - MAX_FAULTS} more`] : [];
+    const sentences = [...faults.slice(0, MAX_FAULTS), ...more].map((fault) =>
+      fault.endsWith("?") ? fault : `${fault}.`
+    );
+    throw new ApiError(ERRORS.invalid_request, sentences.join(" "));
   }
 }

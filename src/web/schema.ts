@@ -33,7 +33,8 @@ export interface Schema<out Value = unknown> {
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /**
-   * Validates a value, which messages call `subject`. Unknown fields of objects are refused if `isStrict`, else ignored.
+   * Validates a value, which messages call `subject`; if that is empty, they name only its fields. Unknown fields of
+   * objects are refused if `isStrict`, else ignored.
    *
    * @throws {Invalid}
    */
@@ -218,7 +219,7 @@ export function list<Item>(
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
       if (value.length > max) throw new Invalid(`${subject} must have at most ${max} items`);
       return together<readonly Item[]>(
-        ...value.map((member, index) => () => item.parse(member, `${subject}[${index}]`, isStrict)),
+        ...value.map((one, index) => () => item.parse(one, `${subject}[${index}]`, isStrict)),
       );
     },
     accepts: (value) => Array.isArray(value) && value.every(item.accepts),
@@ -316,10 +317,10 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
     parse(value, subject, isStrict) {
       if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");
-      const prefix = subject && `${subject}.`;
+      const prefix = subject === "" ? "The field " : `${subject}.`;
       const [parsed] = together(
         () => parseMembers(value, prefix, isStrict),
-        () => isStrict && requireKnown(Object.keys(value), members, `unknown member ${prefix}`),
+        () => isStrict && requireKnown(Object.keys(value), members, prefix),
       );
       return parsed;
     },
@@ -423,18 +424,18 @@ export function membersParser<Source>(
 }
 
 /**
- * Requires that all names are those of members. Messages put `what` before an unknown one.
+ * Requires that all names are those of members. Messages put `prefix` before an unknown one.
  *
  * @throws {Invalid}
  */
-export function requireKnown(given: Iterable<string>, members: Members, what: string): void {
+export function requireKnown(given: Iterable<string>, members: Members, prefix: string): void {
   const unknown = [...new Set(given)].filter((name) => !Object.hasOwn(members, name));
   if (unknown.length === 0) return;
   const settable = Object.keys(members).filter((name) => !members[name]?.json.readOnly);
   throw new Invalid(...unknown.map((name, index) => {
-    if (index >= MAX_FAULTS) return what;
+    if (index >= MAX_FAULTS) return prefix;
     const meant = nearestName(name, settable);
-    return what + shownName(name) + (meant === undefined ? "" : `; did you mean ${meant}?`);
+    return `${prefix}${shownName(name)} is unknown${meant === undefined ? "" : `; did you mean ${meant}?`}`;
   }));
 }
 

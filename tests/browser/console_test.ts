@@ -58,7 +58,7 @@ Deno.test("page asks for strict handling, so that a mistyped field is refused", 
   assertEquals(await call(page), "400");
 
   const message = await page.locator("#answer-message").textContent();
-  assertEquals(message, `unknown member ${TYPO}; did you mean ${FIELD}?`);
+  assertEquals(message, `The field ${TYPO} is unknown; did you mean ${FIELD}?`);
 });
 
 Deno.test("page shows markup in an item as isolated text", async () => {
@@ -485,7 +485,7 @@ Deno.test("page moves its Send button neither for a key nor for a race nor for a
   assertEquals(await place(), before);
 });
 
-Deno.test("page lists the members that the body of a request leaves out, while it does", async () => {
+Deno.test("page lists the fields that the body of a request leaves out, while it does", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await choose(page, IDS.create);

@@ -19,7 +19,7 @@ Deno.test("removeMessages() logs the ids of messages that it removes, and no oth
 
 Deno.test.each<[string, unknown, RegExp]>([
   [`GET ${PATH}?limit=101`, undefined, /limit must be an integer from 1 to 100\.$/],
-  [`POST ${PATH}/remove`, { ids: Array(501).fill("a") }, /^ids must have at most 500 items\.$/],
+  [`POST ${PATH}/remove`, { ids: Array(501).fill("a") }, /^The field ids must have at most 500 items\.$/],
 ])("%s returns 400 to an invalid request", async (target, json, message) => {
   await using service = await Harness.open({ operatorToken: key });
 

@@ -218,24 +218,44 @@ Deno.test("listAccounts() returns all accounts in pages, and filters them by sta
 });
 
 Deno.test.each<[string, unknown, RegExp]>([
-  [`POST ${ACCOUNTS}`, { name: "a", paln: "pro" }, /^unknown member paln; did you mean plan\?/],
+  [`POST ${ACCOUNTS}`, { name: "a", paln: "pro" }, /^The field paln is unknown; did you mean plan\?/],
   [
     `POST ${ACCOUNTS}`,
     { name: "a", plan: "gold" },
-    /^plan must be one of free, pro, business, enterprise\.$/,
+    /^The field plan must be one of free, pro, business, enterprise\.$/,
   ],
-  [`POST ${ACCOUNTS}`, { name: "a", limits: { minute: 1, day: 1 } }, /^limits are for the enterprise plan/],
-  [`POST ${ACCOUNTS}`, { name: "a", plan: "enterprise" }, /^limits\.minute and limits\.day are required/],
-  [`POST ${ACCOUNTS}`, { name: "a\n" }, /^name must have/],
-  [`POST ${ACCOUNTS}/batch`, { names: Array(51).fill("a") }, /^names must have at most 50 items\.$/],
-  [`POST ${ACCOUNTS}/batch`, { names: ["a", " "] }, /^names\[1\] must have/],
-  [`PATCH ${ACCOUNTS}/ID`, { limits: { minute: 1 } }, /^limits are for the enterprise plan; the free plan/],
-  [`PATCH ${ACCOUNTS}/ID`, { plan: "enterprise", limits: { minute: 1 } }, /^limits\.minute and limits\.day/],
-  [`PATCH ${ACCOUNTS}/ID`, { suspended: "yes" }, /^suspended must be true or false\.$/],
-  [`POST ${ACCOUNTS}/ID/rotate`, { graceSeconds: -1 }, /^graceSeconds must be an integer/],
-  [`GET ${ACCOUNTS}?stat=banned`, undefined, /^unknown query parameter stat; did you mean state\?/],
+  [
+    `POST ${ACCOUNTS}`,
+    { name: "a", limits: { minute: 1, day: 1 } },
+    /^The field limits is for the enterprise plan/,
+  ],
+  [
+    `POST ${ACCOUNTS}`,
+    { name: "a", plan: "enterprise" },
+    /^The fields limits\.minute and limits\.day are required/,
+  ],
+  [`POST ${ACCOUNTS}`, { name: "a\n" }, /^The field name must have/],
+  [
+    `POST ${ACCOUNTS}/batch`,
+    { names: Array(51).fill("a") },
+    /^The field names must have at most 50 items\.$/,
+  ],
+  [`POST ${ACCOUNTS}/batch`, { names: ["a", " "] }, /^The field names\[1\] must have/],
+  [
+    `PATCH ${ACCOUNTS}/ID`,
+    { limits: { minute: 1 } },
+    /^The field limits is for the enterprise plan; the free plan/,
+  ],
+  [
+    `PATCH ${ACCOUNTS}/ID`,
+    { plan: "enterprise", limits: { minute: 1 } },
+    /^The fields limits\.minute and limits\.day/,
+  ],
+  [`PATCH ${ACCOUNTS}/ID`, { suspended: "yes" }, /^The field suspended must be true or false\.$/],
+  [`POST ${ACCOUNTS}/ID/rotate`, { graceSeconds: -1 }, /^The field graceSeconds must be an integer/],
+  [`GET ${ACCOUNTS}?stat=banned`, undefined, /^The query parameter stat is unknown; did you mean state\?/],
   [`GET ${ACCOUNTS}?cursor=%ff`, undefined, /cursor must be a cursor from a Link header of this service\.$/],
-  ["PATCH /operator/v1/things/1", { state: "broken" }, /^state must be one of/],
+  ["PATCH /operator/v1/things/1", { state: "broken" }, /^The field state must be one of/],
 ])("%s returns 400 to an invalid request, and changes nothing", async (target, json, message) => {
   await using service = await Office.open();
   const { account: { id } } = await service.createAccount("free");

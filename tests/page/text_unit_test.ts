@@ -61,7 +61,7 @@ Deno.test("readProblem() returns the code and message of an Error body, otherwis
 });
 
 Deno.test("namesIn() returns the names that are words of the message", () => {
-  const message = "The If-Match must be entity tags; weight must be an integer";
+  const message = "The If-Match must be entity tags. The field weight must be an integer";
   assertEquals(namesIn(message, ["If-Match", "weight", "limit", "tag"]), ["If-Match", "weight"]);
   assertEquals(namesIn("", ["limit"]), []);
 });
@@ -70,5 +70,5 @@ Deno.test("placeIn() returns the position of a line and a column, or undefined",
   const text = '{\n  "name": True\n}';
   assertEquals(placeIn("Its first fault is at line 2, column 11.", text), text.indexOf("True"));
   assertEquals(placeIn("The fault is at line 1, column 1.", text), 0);
-  assertEquals(placeIn("name must be a string.", text), undefined);
+  assertEquals(placeIn("The field name must be a string.", text), undefined);
 });

@@ -67,7 +67,7 @@ Deno.test.each(["1.5", "12e-1", "1e19", "1e400", "9223372036854775808.0"])(
       response,
       400,
       "invalid_request",
-      /^categoryId must (not have a fraction|be an integer from)/,
+      /^The field categoryId must (not have a fraction|be an integer from)/,
     );
   },
 );

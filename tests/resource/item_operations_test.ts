@@ -24,7 +24,7 @@ Deno.test("operations of a resource refuse unknown names, even without Prefer, u
       ...(json && { json }),
       headers: { prefer: "handling=lenient" },
     });
-    await assertError(response, 400, "invalid_request", /^unknown (query parameter|member) /);
+    await assertError(response, 400, "invalid_request", /^The (query parameter|field) \w+ is unknown/);
   }
 });
 
@@ -43,7 +43,7 @@ Deno.test("update removes an optional field with null, but no other field", asyn
       refused,
       400,
       "invalid_request",
-      new RegExp(`^${name} must not be null: leave it out\\.$`),
+      new RegExp(`^The field ${name} must not be null: leave it out\\.$`),
     );
   }
 });

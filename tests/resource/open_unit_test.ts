@@ -139,11 +139,11 @@ Deno.test.each<[string, Resources]>([
     })],
   ],
   [
-    "The resource cups has an invalid example of an item: name must have 1 to 9 characters.",
+    "The resource cups has an invalid example of an item: The field name must have 1 to 9 characters.",
     [resource({ ...DECLARATION, examples: { item: { name: "", isNew: true }, change: {} } })],
   ],
   [
-    "The resource cups has an invalid example of a change: name must have 1 to 9 characters.",
+    "The resource cups has an invalid example of a change: The field name must have 1 to 9 characters.",
     [resource({
       ...DECLARATION,
       examples: { ...DECLARATION.examples, change: { name: "too long a name" } },

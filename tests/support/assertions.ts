@@ -1,7 +1,7 @@
 // Assertions about errors and about limit headers.
 import { assertEquals, assertMatch } from "@std/assert";
 
-/** Asserts the status, and that the Error body has exactly these fields. */
+/** Asserts the status, and that the Error body has exactly these fields. Its message must be of whole sentences. */
 export async function assertError(
   response: Response,
   status: number,
@@ -13,6 +13,7 @@ export async function assertError(
   const body: Record<string, unknown> = await response.json();
   assertEquals(body, { code, message: body.message, status });
   assertMatch(String(body.message), message);
+  for (const sentence of String(body.message).split(/(?<=[.?]) /)) assertMatch(sentence, /^[A-Z].*[.?]$/);
 }
 
 /** Asserts that the response has limit headers. */

@@ -54,13 +54,13 @@ Deno.test("toys take the place of the shipped collection by the steps of the gui
         [
           "POST /v1/toys",
           {},
-          "name is required and must be a string; priceCents is required and must be an integer " +
-          "from 0 to 1000000; material is required and must be one of wood, metal, plastic, plush, paper; inStock is " +
+          "The field name is required and must be a string. The field priceCents is required and must be an integer " +
+          "from 0 to 1000000. The field material is required and must be one of wood, metal, plastic, plush, paper. The field inStock is " +
           "required and must be true or false.",
         ],
-        ["POST /v1/toys", { ...ROBOT, instock: true }, "unknown member instock; did you mean inStock?"],
+        ["POST /v1/toys", { ...ROBOT, instock: true }, "The field instock is unknown; did you mean inStock?"],
         ["GET /v1/toys?inStock=yes", undefined, "The query parameter inStock must be true or false."],
-        ["GET /v1/toys?status=sold", undefined, "unknown query parameter status."],
+        ["GET /v1/toys?status=sold", undefined, "The query parameter status is unknown."],
       ] as const
     ) {
       const refused = await call(target, json);

@@ -252,7 +252,7 @@ for (const { operation, target } of DOCUMENTED) {
         name,
         expected,
       ]);
-      if (expected === "bad") await assertError(response, 400, "invalid_request", /^name must /);
+      if (expected === "bad") await assertError(response, 400, "invalid_request", /^The field name must /);
       else assertEquals([name, response.ok, (await response.json()).name], [name, true, name]);
     }
   });

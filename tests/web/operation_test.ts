@@ -61,25 +61,25 @@ Deno.test("answer() passes parsed input to the handler, with defaults and withou
 });
 
 Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
-  ["a is required and must be a string.", "", {}, { b: 1, c: 1 }],
+  ["The field a is required and must be a string.", "", {}, { b: 1, c: 1 }],
   [
-    "X-Two must have 1 to 3 characters; The query parameter limit must be an integer from 1 to 100; " +
-    "b must be a number, not a string.",
+    "X-Two must have 1 to 3 characters. The query parameter limit must be an integer from 1 to 100. " +
+    "The field b must be a number, not a string.",
     "?limit=0",
     { "x-two": "long" },
     { a: "x", b: "1", c: 1 },
   ],
   [
-    "X-One must have 1 to 3 characters; The query parameter limit must be given at most once; a must be a string; " +
-    "b must not have a fraction; c is required and must be an integer from 0 to 9.",
+    "X-One must have 1 to 3 characters. The query parameter limit must be given at most once. The field a must be a string. " +
+    "The field b must not have a fraction. The field c is required and must be an integer from 0 to 9.",
     "?limit=1&l%69mit=1",
     { "x-one": "long" },
     { a: 1, b: NaN },
   ],
   [
-    "X-One must have 1 to 3 characters; X-Two must have 1 to 3 characters; " +
-    "The query parameter limit must be an integer from 1 to 100; " +
-    "The query parameter state must be one of new, lost; a must be a string; and 3 more.",
+    "X-One must have 1 to 3 characters. X-Two must have 1 to 3 characters. " +
+    "The query parameter limit must be an integer from 1 to 100. " +
+    "The query parameter state must be one of new, lost. The field a must be a string. And 3 more.",
     "?limit=&state=",
     { "x-one": "long", "x-two": "long" },
     { a: 1, b: -1, c: {}, d: [] },
@@ -94,7 +94,10 @@ Deno.test("answer() reports a fault in the path before all others", async () => 
   const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
   const error = await assertRejects(async () => await ECHO.answer(call), ApiError);
 
-  assertEquals([error.kind.code, error.message], ["invalid_request", "name must have 1 to 3 characters."]);
+  assertEquals([error.kind.code, error.message], [
+    "invalid_request",
+    "The path parameter name must have 1 to 3 characters.",
+  ]);
 });
 
 const SURROGATE = { name: "\ud800" };
@@ -113,28 +116,28 @@ Deno.test("service reports all faults of a request at once", async () => {
       ]],
       ["POST /v1/things", { json: { ...SURROGATE, weight: "1" }, headers: KEY }, [
         "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, with or without double quotes around them",
-        "name must not contain half a surrogate pair",
-        "weight must be a number, not a string",
+        "The field name must not contain half a surrogate pair",
+        "The field weight must be a number, not a string",
       ]],
       ["POST /v1/things", { body: '{"weight":1.5,"state":null}', headers: JSON_TYPE }, [
-        "name is required and must be a string",
-        "weight must not have a fraction",
-        "state must not be null: leave it out",
+        "The field name is required and must be a string",
+        "The field weight must not have a fraction",
+        "The field state must not be null: leave it out",
       ]],
       ["PATCH /v1/things/9", { body: '{"weight":1e-2,"name":""}', headers: { ...JSON_TYPE, ...TAG } }, [
         'If-Match must be * or entity tags in double quotes, such as "a3219ffc0c406b50"',
-        "name must have 1 to 255 characters",
-        "weight must not have a fraction",
+        "The field name must have 1 to 255 characters",
+        "The field weight must not have a fraction",
       ]],
       ["POST /v1/things", { body: `{"name":"Hammer","weight":${"9".repeat(20)}}`, headers: JSON_TYPE }, [
-        "weight must be an integer from -9223372036854775808 to 9223372036854775807",
+        "The field weight must be an integer from -9223372036854775808 to 9223372036854775807",
       ]],
     ] as const
   ) {
     const response = await workshop.call(target, request);
     const { message } = await response.clone().json();
     await assertError(response, 400, "invalid_request");
-    assertEquals(message, `${faults.join("; ")}.`);
+    assertEquals(message, `${faults.join(". ")}.`);
   }
 });
 
@@ -167,7 +170,7 @@ Deno.test("service reports an invalid ID or a malformed body alone, before other
     await workshop.call("PATCH /v1/things/9", wrong),
     400,
     "invalid_request",
-    /^If-Match .*; name /,
+    /^If-Match .*\. The field name /,
   );
   await assertError(
     await workshop.call("DELETE /v1/things/9", { headers: TAG }),

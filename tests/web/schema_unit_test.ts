@@ -132,7 +132,11 @@ Deno.test("parse() of an object drops unknown fields and fills in defaults", () 
   assertEquals<unknown>(part.parse({}, ""), {});
   assertEquals<unknown>(part.parse({ state: "lost" }, ""), { state: "lost" });
   for (const inherited of [JSON.parse('{"__proto__":{"name":"Hammer"}}'), { Name: "Hammer" }]) {
-    assertThrows(() => whole.parse(inherited, ""), Invalid, "name is required and must be a string");
+    assertThrows(
+      () => whole.parse(inherited, ""),
+      Invalid,
+      "The field name is required and must be a string",
+    );
   }
 });
 
@@ -153,12 +157,12 @@ Deno.test("parse() of an object refuses unknown fields on every level if it is s
     assertEquals<unknown>(parse(known), known);
     assertEquals<unknown>(parse({ ...known, id: null }), known);
     assertEquals(assertThrows(() => parse(sent), Invalid).faults, [
-      "items[0].name must be a string",
-      "unknown member items[0].tag; did you mean tags?",
-      "unknown member items[1].neme; did you mean name?",
-      "unknown member size.x",
-      "unknown member Items; did you mean items?",
-      "unknown member __proto__",
+      "The field items[0].name must be a string",
+      "The field items[0].tag is unknown; did you mean tags?",
+      "The field items[1].neme is unknown; did you mean name?",
+      "The field size.x is unknown",
+      "The field Items is unknown; did you mean items?",
+      "The field __proto__ is unknown",
     ]);
   }
 });

@@ -13,8 +13,8 @@ const APPLIED = "preference-applied";
 const CLIENTS = SAMPLES.filter(({ operation: { access } }) => access === "key" || access === "address");
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 
-/** The message for an unknown query parameter and, if the operation has a body, for an unknown field. */
-const UNKNOWN = /^unknown query parameter staet(; did you mean state\?|\.$|; )/;
+/** The message for an The query parameter and is unknown, if the operation has a body, for an unknown field. */
+const UNKNOWN = /^The query parameter staet is unknown(; did you mean state\?|\.)/;
 
 /** A valid request with an unknown query parameter, and an unknown field if it has a body. */
 function mistyped({ target, request }: Sample): [target: string, request: Sample["request"]] {
@@ -38,7 +38,7 @@ for (const sample of SAMPLES) {
     const text = await response.clone().text();
     if (!isStrict) return assertEquals(response.status, status);
     await assertError(response, 400, "invalid_request", UNKNOWN);
-    assertEquals(text.includes("unknown member staet"), request.json !== undefined);
+    assertEquals(text.includes("The field staet is unknown"), request.json !== undefined);
   });
 
   Deno.test(`${operation.id}() ${isForClients || isStrict ? "refuses" : "ignores"} unknown names with handling=strict`, async () => {
@@ -97,36 +97,36 @@ Deno.test("service names each unknown name once, with the known one that it rese
 
   for (
     const [target, json, message] of [
-      ["PATCH /v1/things/1", { staet: "lost" }, "unknown member staet; did you mean state?"],
+      ["PATCH /v1/things/1", { staet: "lost" }, "The field staet is unknown; did you mean state?"],
       [
         "PATCH /v1/things/1",
         { owner: 1, Name: "Tom" },
-        "unknown member owner; unknown member Name; did you mean name?",
+        "The field owner is unknown. The field Name is unknown; did you mean name?",
       ],
       [
         "PATCH /v1/things/1?state=1",
         { ids: 1, name: 7, Weight: 2, x: 3 },
-        "unknown query parameter state; name must be a string; unknown member ids; " +
-        "unknown member Weight; did you mean weight? unknown member x.",
+        "The query parameter state is unknown. The field name must be a string. The field ids is unknown. " +
+        "The field Weight is unknown; did you mean weight? The field x is unknown.",
       ],
       [
         "GET /v1/things?State=lost&State=lost&limit=0",
         undefined,
-        "The query parameter limit must be an integer from 1 to 100; " +
-        "unknown query parameter State; did you mean state?",
+        "The query parameter limit must be an integer from 1 to 100. " +
+        "The query parameter State is unknown; did you mean state?",
       ],
       [
         "GET /v1/account/usage?day=1&%E2%80%AE=1",
         undefined,
-        'unknown query parameter day; did you mean days? unknown query parameter "\\u{202e}".',
+        'The query parameter day is unknown; did you mean days? The query parameter "\\u{202e}" is unknown.',
       ],
       [
         "POST /v1/account/key",
         { grace_seconds: 0 },
-        "unknown member grace_seconds; did you mean graceSeconds?",
+        "The field grace_seconds is unknown; did you mean graceSeconds?",
       ],
-      ["POST /v1/accounts", { name: "me", plan: "pro" }, "unknown member plan."],
-      ["POST /v1/things", { ...HAMMER, id: 1 }, "unknown member id."],
+      ["POST /v1/accounts", { name: "me", plan: "pro" }, "The field plan is unknown."],
+      ["POST /v1/things", { ...HAMMER, id: 1 }, "The field id is unknown."],
     ] as const
   ) {
     const response = await workshop.call(target, { json, headers: STRICT });
