@@ -9,7 +9,7 @@ import {
   ResourceError,
   sweepReplies,
 } from "../resource/mod.ts";
-import { ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
+import { type Account, ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
 import { type AccountState, AccountStore } from "../accounts/account_store.ts";
 import { tokenCheck } from "../accounts/bearer.ts";
@@ -47,6 +47,8 @@ export interface ServiceOptions
 export interface Service {
   readonly operations: readonly Operation[];
   readonly fetch: App;
+  /** The accounts' permits in this process. */
+  readonly permits: Permits<Account>;
   /** Gives unused permits and IDs back to the store. Call it before the store is closed. */
   readonly settle: () => Promise<void>;
   /** Removal of expired rows. */
@@ -96,6 +98,7 @@ export function createService(options: ServiceOptions): Service {
   requireDistinct(operations);
   return {
     operations,
+    permits,
     fetch: createApp({
       ...options,
       realm,

@@ -186,6 +186,14 @@ export class Allowance<Of extends Holder> {
     return this.#lease?.left ?? 0;
   }
 
+  /**
+   * The permits that the row counts as leased by this process. Undefined during a run, because the row may already be
+   * as the run leaves it, and while permits are lent.
+   */
+  get held(): readonly Returned[] | undefined {
+    return this.#running || this.#lent > 0 ? undefined : this.#leased.returned;
+  }
+
   /** Hands out a permit of the lease; undefined if there is none. */
   lend(): Permit | undefined {
     const now = this.#shared.clock();
@@ -271,8 +279,7 @@ export class Allowance<Of extends Holder> {
     const { state } = this.#known;
     // During a run, the row might already count the permits that it takes.
     const isNews = isLater(usageRow, state.usageRow) && this.#running === undefined;
-    const held = this.#lease ? owing(this.#unwritten, detach(this.#lease)) : this.#unwritten;
-    return held.returned.reduce(giveBack, isNews ? usage : state.usage);
+    return this.#leased.returned.reduce(giveBack, isNews ? usage : state.usage);
   }
 
   get #owes(): boolean {
@@ -282,6 +289,11 @@ export class Allowance<Of extends Holder> {
   /** Everything that the row does not know yet. */
   get #unwritten(): Debt {
     return joined(this.#sent, this.#debt);
+  }
+
+  /** Everything that the row does not know yet, if the lease ended now. */
+  get #leased(): Debt {
+    return this.#lease ? owing(this.#unwritten, detach(this.#lease)) : this.#unwritten;
   }
 
   /** Strikes of the minute, written or not. */

@@ -85,6 +85,7 @@ export class World implements Disposable {
     for (const step of steps) {
       await this.#take(step);
       this.#throwFailures();
+      this.#assertHeld();
     }
     await this.#comeToRest();
     this.#throwFailures();
@@ -531,6 +532,22 @@ export class World implements Disposable {
   /** The span in which data that a response shows was current. */
   #since({ from, to }: Span): Span {
     return { from: from - this.#deployment.maxStalenessMs, to };
+  }
+
+  /** Checks that the permits that processes hold are those that the rows count as leased, or fewer after a crash. */
+  #assertHeld(): void {
+    for (const { id } of this.#customers.flat()) {
+      const row = this.#kv.rows.get(JSON.stringify(usageKey(id)));
+      const allowances = this.#processes.map(({ service }) => service.permits.of(id));
+      const held = allowances.map((allowance) => allowance ? allowance.held : []);
+      if (row === undefined || held.includes(undefined)) continue;
+      const { epoch, minute, leasedToday } = decodeUsage(row);
+      const ofToday = held.flatMap((some = []) => some)
+        .filter((one) => one.epoch === epoch && dayOf(one.minute) === dayOf(minute));
+      const size = ofToday.reduce((sum, one) => sum + one.size, 0);
+      const isRight = this.#faults.losePermits ? size <= leasedToday : size === leasedToday;
+      assert(isRight, `Processes hold ${size} permits, and the row counts ${leasedToday} as leased`);
+    }
   }
 
   async #comeToRest(): Promise<void> {
