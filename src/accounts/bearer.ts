@@ -1,5 +1,13 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { ApiError, bearerToken, errorResponse, ERRORS, type OperatorAccess, shared } from "../web/mod.ts";
+import {
+  ApiError,
+  bearerToken,
+  errorResponse,
+  ERRORS,
+  type OperatorAccess,
+  shared,
+  wasSentTwice,
+} from "../web/mod.ts";
 import {
   challengeOf,
   type Environment,
@@ -10,6 +18,8 @@ import {
 } from "./api_key.ts";
 
 const QUOTE = /^["']|["']$/;
+const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
+const SENT_TWICE = "The Authorization header was sent twice.";
 
 /** The 403 for a suspended account's keys. It is a shared response. */
 export const SUSPENDED: Response = shared(errorResponse(
@@ -35,11 +45,11 @@ export interface Realm {
 export function unauthorizedIn({ realm, environment }: Realm): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";
   const invalid = (message?: string) => shared(errorResponse(invalidApiKey(realm, message)));
-  const missing = shared(errorResponse(
-    new ApiError(ERRORS.missing_api_key, "Send your API key as 'Authorization: Bearer <API_KEY>'.", {
-      "www-authenticate": challengeOf(realm),
-    }),
-  ));
+  const challenge = { "www-authenticate": challengeOf(realm) };
+  const withoutKey = (message: string) =>
+    shared(errorResponse(new ApiError(ERRORS.missing_api_key, message, challenge)));
+  const missing = withoutKey("Send your API key as 'Authorization: Bearer <API_KEY>'.");
+  const twice = withoutKey(SENT_TWICE);
   const mistyped = invalid("The API key is mistyped: its checksum is wrong.");
   const quoted = invalid("The API key is in quotes; send it without them.");
   const otherForm = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
@@ -47,7 +57,7 @@ export function unauthorizedIn({ realm, environment }: Realm): (authorization: s
   const ofThis = invalid();
   return function unauthorized(authorization: string | null): Response {
     const token = bearerToken(authorization);
-    if (token === undefined) return missing;
+    if (token === undefined) return hasTwoCredentials(authorization) ? twice : missing;
     const named = environmentOf(token);
     if (named !== undefined && named !== environment) return ofOther;
     if (named !== undefined) return isApiKey(token, environment) ? ofThis : mistyped;
@@ -65,11 +75,21 @@ export function tokenCheck(tokens: readonly string[]): (authorization: string | 
 }
 
 /** The 401 for a wrong operator token, with its challenge (RFC 6750 section 3). */
-export function wrongOperatorToken(access: OperatorAccess, realm: string): Response {
+export function wrongOperatorToken(
+  access: OperatorAccess,
+  realm: string,
+  authorization: string | null,
+): Response {
   const name = access === "metrics" ? "METRICS_TOKEN" : "OPERATOR_TOKEN";
-  const message = `Send the operator's token as 'Authorization: Bearer <${name}>'.`;
+  const message = hasTwoCredentials(authorization)
+    ? SENT_TWICE
+    : `Send the operator's token as 'Authorization: Bearer <${name}>'.`;
   const headers = { "www-authenticate": challengeOf(`${realm}-operator`) };
   return errorResponse(new ApiError(ERRORS.invalid_operator_token, message, headers));
+}
+
+function hasTwoCredentials(authorization: string | null): boolean {
+  return wasSentTwice(authorization ?? "", (value) => CREDENTIALS.test(value));
 }
 
 function digest(text: string): Uint8Array {

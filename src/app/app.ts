@@ -10,6 +10,7 @@ import {
   errorRecord,
   errorResponse,
   ERRORS,
+  hostFault,
   type InFlight,
   INTERNAL,
   type Log,
@@ -133,7 +134,7 @@ export function createApp(options: AppOptions): App {
           return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
         }
         if (needsToken(operation.access) && admission) {
-          return wrongOperatorToken(operation.access, options.realm);
+          return wrongOperatorToken(operation.access, options.realm, request.headers.get("authorization"));
         }
         return operation.answer(callOf(arrival, params, budget));
       }
@@ -148,10 +149,7 @@ export function createApp(options: AppOptions): App {
         throw new ApiError(ERRORS.not_found, `There is nothing at this path. ${hint}`);
       }
       case "bad host":
-        throw new ApiError(
-          ERRORS.invalid_request,
-          "The Host header must be a host name or address, and a port or none.",
-        );
+        throw new ApiError(ERRORS.invalid_request, hostFault(request));
     }
   }
 

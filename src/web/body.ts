@@ -2,6 +2,7 @@ import { clearImmediate, setImmediate } from "node:timers";
 import { ConcurrencyLimit } from "./concurrency.ts";
 import { ApiError, ERRORS } from "./error.ts";
 import { exceededBound, type JsonBounds, parseJson } from "./json.ts";
+import { wasSentTwice } from "./request.ts";
 
 /** Options of {@linkcode readJsonObject}. */
 export interface BodyRules {
@@ -96,12 +97,17 @@ const CHUNK_BYTES = 16;
 const MAX_ALLOCATED = 64 * 1024;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = "application/json";
+/** A media type; any commas are in quotes (RFC 9110 section 8.3.1). */
+const MEDIA_TYPE = /^([^\s;,/]+\/[^\s;,/]+)[ \t]*(?:;(?:[^",]|"(?:[^"\\]|\\.)*")*)?$/;
 const OTHER_CHARSET = /;[ \t]*charset=(?!"?utf-?8"?[ \t]*(?:;|$))/i;
 
 function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): void {
   const { headers } = request;
   const contentType = headers.get("content-type") ?? "";
-  const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
+  if (wasSentTwice(contentType, (type) => MEDIA_TYPE.test(type))) {
+    throw new ApiError(ERRORS.invalid_content_type, "The Content-Type was sent twice.");
+  }
+  const type = MEDIA_TYPE.exec(contentType)?.[1]?.toLowerCase();
   if (type !== JSON_TYPE && type !== otherType) {
     const types = [...new Set([JSON_TYPE, otherType])].join(" or ");
     if (contentType === "" && !hasBody(request)) {
@@ -129,6 +135,10 @@ interface Framing {
 function framingOf(headers: Headers, rules: BodyRules): Framing {
   const length = headers.get("content-length");
   if (length !== null) {
+    if (!isNumber(length)) {
+      const fault = wasSentTwice(length, isNumber) ? "was sent twice" : "must be a number of bytes";
+      throw new ApiError(ERRORS.invalid_request, `The Content-Length ${fault}.`);
+    }
     if (Number(length) > rules.maxBytes) throw tooLarge(rules);
     return { length: Number(length), isChunked: false }; // Deno refuses a request with both headers.
   }
@@ -137,6 +147,10 @@ function framingOf(headers: Headers, rules: BodyRules): Framing {
     throw new ApiError(ERRORS.invalid_request, "The Transfer-Encoding must be chunked, or left out.");
   }
   return { length: undefined, isChunked: coding !== null };
+}
+
+function isNumber(text: string): boolean {
+  return /^\d+$/.test(text);
 }
 
 /** Limits the number of values, because parsing 64 KiB of small ones takes up to 30 ms. */

@@ -32,7 +32,7 @@ const KINDS = {
   },
   missing_api_key: {
     status: 401,
-    means: "The request has no bearer token.",
+    means: "The request has no bearer token, or two.",
     todo: "Send Authorization: Bearer API_KEY.",
   },
   invalid_api_key: {

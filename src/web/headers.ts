@@ -1,5 +1,6 @@
 import { asExtension } from "./interface.ts";
-import { Invalid, type Optional, optional, type Schema, text } from "./schema.ts";
+import { wasSentTwice } from "./request.ts";
+import { Invalid, isValid, type Optional, optional, type Schema, text } from "./schema.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
 /** A list of entity tags. Its elements may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */
@@ -54,14 +55,14 @@ export const REPLAY_HOURS = 24;
  * ```
  */
 export const IDEMPOTENCY_KEY: Optional<string> = header(
-  text({
+  once(text({
     pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
     rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
     description: asExtension(
       `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
         `response again, and nothing is created twice. A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
     ),
-  }),
+  })),
   (key) => key.replaceAll('"', ""),
 );
 
@@ -69,6 +70,15 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
 export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
   throw new Invalid("Idempotency-Key is not allowed here, because an API key is shown only once");
 });
+
+/** The schema of a header that may be sent only once. */
+function once(schema: Schema<string>): Schema<string> {
+  function parse(value: unknown, name: string): string {
+    if (!wasSentTwice(`${value}`, (part) => isValid(schema, part))) return schema.parse(value, name);
+    throw new Invalid(`${name} was sent twice`);
+  }
+  return { ...schema, parse };
+}
 
 function header(
   schema: Schema<string>,

@@ -123,7 +123,9 @@ export {
   clientAddress,
   createRequestIds,
   hasValidHost,
+  hostFault,
   targetOf,
+  wasSentTwice,
 } from "./request.ts";
 export { createResponse, isShared, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
 export { createMatcher, type Endpoint, type Match, needsToken, type OperatorAccess } from "./router.ts";

@@ -47,8 +47,30 @@ export function hasValidHost({ headers }: Request, { origin }: Target): boolean 
   return isAuthority(host) && (authority === host || isAuthority(authority));
 }
 
+/** Says why {@linkcode hasValidHost} refuses a request. */
+export function hostFault({ headers }: Request): string {
+  if (wasSentTwice(headers.get("host") ?? "", isAuthority)) return "The Host was sent twice.";
+  return "The Host header must be a host name or address, and a port or none.";
+}
+
 function isAuthority(text: string): boolean {
   return text === "" || (text.length <= MAX_AUTHORITY && AUTHORITY.test(text));
+}
+
+/**
+ * Whether a header that must have one value was sent twice: its values, joined by `Headers`, are invalid together and
+ * valid alone.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const headers = new Headers([["Content-Length", "5"], ["Content-Length", "7"]]);
+ * assertEquals(wasSentTwice(headers.get("Content-Length") ?? "", (length) => /^\d+$/.test(length)), true);
+ * ```
+ */
+export function wasSentTwice(joined: string, isValid: (value: string) => boolean): boolean {
+  return !isValid(joined) && joined.split(", ").every(isValid);
 }
 
 /** Maximum length of an X-Request-Id. */

@@ -5,6 +5,7 @@ import { Harness } from "../support/harness.ts";
 
 const CHALLENGE = 'Bearer realm="thing-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
+const TWICE = "The Authorization header was sent twice.";
 const INVALID = "The API key is not valid.";
 const MISTYPED = "The API key is mistyped: its checksum is wrong.";
 const QUOTED = "The API key is in quotes; send it without them.";
@@ -31,11 +32,13 @@ Deno.test("service returns 401 missing_api_key if there is no bearer token", asy
   for (
     const form of [
       ...[undefined, "", "KEY", "Bearer", "Bearer ", "Basic KEY", "Token KEY", "BearerKEY"],
-      ...["Bearer KEY KEY", "Bearer KEY, Bearer KEY"],
+      ...["Bearer KEY KEY", "Bearer KEY, KEY", 'Digest username="a", realm="b"'],
+      ...["Bearer KEY, Bearer KEY", "Basic a, Bearer KEY"],
     ]
   ) {
     await t.step(`Authorization: ${form}`, async () => {
-      const body = { code: "missing_api_key", message: MISSING, status: 401 };
+      const message = /, Bearer/.test(form ?? "") ? TWICE : MISSING;
+      const body = { code: "missing_api_key", message, status: 401 };
       assertEquals(await answer(service, form?.replaceAll("KEY", apiKey)), [401, CHALLENGE, body]);
     });
   }

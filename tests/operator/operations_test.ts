@@ -126,6 +126,8 @@ Deno.test("service accepts each of two operator tokens", async () => {
   for (const key of [`${TOKEN},${OLD_TOKEN}`, `${TOKEN}${OLD_TOKEN}`, ","]) {
     await assertError(await list(key), 401, "invalid_operator_token");
   }
+  const twice = await list(`${TOKEN}, Bearer ${TOKEN}`);
+  await assertError(twice, 401, "invalid_operator_token", /^The Authorization header was sent twice\.$/);
 });
 
 Deno.test("service charges wrong operator tokens to the address, and returns 429 to the 61st", async () => {

@@ -33,6 +33,11 @@ Deno.test("server responds correctly to unusual request bodies and stays up", as
     ["a length that is not a number", post({ "content-length": "some" }, ITEM), "refused"],
     ["a negative length", post({ "content-length": "-1" }, ITEM), "refused"],
     ["a length that is too short", post({ "content-length": "5" }, ITEM), 400],
+    [
+      "two lengths, before the body",
+      post({ "content-length": "300000000\r\ncontent-length: 300000000" }),
+      400,
+    ],
     ["no body", post({}), 400],
     ["a body in chunks", post(CHUNKED, chunk(ITEM) + chunk("")), 201],
     ["the largest body in chunks", post(CHUNKED, chunk(ITEM.padEnd(MAX_BYTES)) + chunk("")), 201],

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import {
   exchange,
   jsonHeaders,
@@ -149,16 +149,32 @@ Deno.test("server ends the HTTP/2 stream of a HEAD request without a DATA frame"
 
   for (const path of TARGETS) {
     const headers = { ":scheme": "http", ":path": path, authorization: `Bearer ${key}` };
-    assertEquals(await framesOf(server.port, { ":method": "GET", ...headers }), ["HEADERS", "DATA"]);
-    assertEquals(await framesOf(server.port, { ":method": "HEAD", ...headers }), ["HEADERS"]);
+    const [get, head] = [{ ":method": "GET", ...headers }, { ":method": "HEAD", ...headers }];
+    assertEquals((await answerOf(server.port, Object.entries(get))).frames, ["HEADERS", "DATA"]);
+    assertEquals((await answerOf(server.port, Object.entries(head))).frames, ["HEADERS"]);
   }
+});
+
+Deno.test("server refuses an HTTP/2 request with two lengths before its body arrives", async () => {
+  await using served = await ServedStore.start();
+  const { server, key } = served;
+  const length: [string, string] = ["content-length", "300000000"];
+  const headers = { ":method": "POST", ":scheme": "http", ":path": PATH, ...jsonHeaders(key) };
+
+  const { body } = await answerOf(server.port, [...Object.entries(headers), length, length], true);
+
+  assertMatch(body, /"The Content-Length was sent twice\.","status":400/);
 });
 
 const [DATA, HEADERS, SETTINGS] = [0, 1, 4];
 const [END_STREAM, END_HEADERS] = [1, 4];
 
-/** Sends a request over HTTP/2. Resolves to the HEADERS and DATA frames of the response (RFC 9113 section 4.1). */
-async function framesOf(port: number, headers: Readonly<Record<string, string>>): Promise<string[]> {
+/** Sends the headers of a request over HTTP/2. Resolves to the frames and the body of the response (RFC 9113 section 4.1). */
+async function answerOf(
+  port: number,
+  headers: readonly (readonly [name: string, value: string])[],
+  hasBody = false,
+): Promise<{ readonly frames: readonly string[]; readonly body: string }> {
   using connection = await Deno.connect({ hostname: "127.0.0.1", port });
   const encode = (text: string) => [...new TextEncoder().encode(text)];
   const frame = (
@@ -168,15 +184,20 @@ async function framesOf(port: number, headers: Readonly<Record<string, string>>)
     content: readonly number[],
   ) => [0, 0, content.length, type, flags, 0, 0, 0, id, ...content];
   // Literal header fields without indexing (RFC 7541 section 6.2.2).
-  const fields = Object.entries(headers).flatMap((
-    [name, value],
-  ) => [0, name.length, ...encode(name), value.length, ...encode(value)]);
+  const fields = headers.flatMap(([name, value]) => [
+    ...[0, name.length, ...encode(name)],
+    ...[value.length, ...encode(value)],
+  ]);
   const preface = [...encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), ...frame(SETTINGS, 0, 0, [])];
   await connection.write(
-    Uint8Array.from([...preface, ...frame(HEADERS, END_STREAM | END_HEADERS, 1, fields)]),
+    Uint8Array.from([
+      ...preface,
+      ...frame(HEADERS, hasBody ? END_HEADERS : END_STREAM | END_HEADERS, 1, fields),
+    ]),
   );
 
-  const names: string[] = [];
+  const frames: string[] = [];
+  let body = "";
   let received: number[] = [];
   for await (const chunk of connection.readable) {
     received.push(...chunk);
@@ -184,10 +205,12 @@ async function framesOf(port: number, headers: Readonly<Record<string, string>>)
       const [high = 0, middle = 0, low = 0, type, flags = 0, , , , id] = received;
       const end = 9 + (high << 16) + (middle << 8) + low;
       if (received.length < end) break;
+      const content = received.slice(9, end);
       received = received.slice(end);
       if (id !== 1 || (type !== DATA && type !== HEADERS)) continue;
-      names.push(type === DATA ? "DATA" : "HEADERS");
-      if (flags & END_STREAM) return names;
+      frames.push(type === DATA ? "DATA" : "HEADERS");
+      if (type === DATA) body += new TextDecoder().decode(Uint8Array.from(content));
+      if (flags & END_STREAM) return { frames, body };
     }
   }
   throw new Error("The server closed the connection");

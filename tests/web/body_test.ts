@@ -95,6 +95,7 @@ Deno.test.each<Record<string, string>>([
 });
 
 const TYPE = "The Content-Type must be application/json.";
+const TYPE_TWICE = "The Content-Type was sent twice.";
 const CHARSET = "The charset of the Content-Type must be utf-8.";
 const ENCODING = "The Content-Encoding must be identity, or left out.";
 
@@ -104,6 +105,9 @@ Deno.test.each([
   ["content-type", "application/jsonp", TYPE],
   ["content-type", MERGE_PATCH, TYPE],
   ["content-type", "x application/json", TYPE],
+  ["content-type", 'text/plain; x="a, b/c"', TYPE],
+  ["content-type", "application/json, application/json", TYPE_TWICE],
+  ["content-type", "application/json; charset=utf-8, text/csv", TYPE_TWICE],
   ["content-type", "application/json; charset=iso-8859-1", CHARSET],
   ["content-type", "application/json;v=1;CHARSET=utf-16", CHARSET],
   ["content-type", "application/json; charset=utf-80", CHARSET],
@@ -191,6 +195,23 @@ Deno.test.each([
 
   assertEquals([source.pulls, source.cancelled], [pulls, cancelled]);
 });
+
+Deno.test.each([
+  ["5, 5", "The Content-Length was sent twice."],
+  ["300000000, 300000000", "The Content-Length was sent twice."],
+  ["5, x", "The Content-Length must be a number of bytes."],
+  ["0x5", "The Content-Length must be a number of bytes."],
+  ["", "The Content-Length must be a number of bytes."],
+])(
+  "readJsonObject() rejects the Content-Length '%s' without reading the body: %s",
+  async (length, message) => {
+    const source = endlessBody();
+
+    await assertRefused(read(source.stream, { "content-length": length }), "invalid_request", message);
+
+    assertEquals(source.pulls, 0);
+  },
+);
 
 Deno.test.each([["unknown length", {}], ["a known length", { "content-length": "10" }]])(
   "readJsonObject() accepts a body of %s up to the limit, and rejects stalled or broken ones",

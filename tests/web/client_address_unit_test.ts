@@ -23,6 +23,17 @@ Deno.test.each([
   },
 );
 
+Deno.test("clientAddress() returns the last entry of several lines", () => {
+  const lines = ["192.0.2.1", "198.51.100.1, 203.0.113.9"];
+  const headers = lines.map((line): [string, string] => [FORWARDED, line]);
+  const request = new Request("http://localhost/", { headers });
+
+  assertEquals(
+    clientAddress(request, { transport: "tcp", hostname: "10.0.0.1", port: 80 }, FORWARDED),
+    "203.0.113.9",
+  );
+});
+
 Deno.test.each([
   ["203.0.113.9", "203.0.113.9 203.0.113.9:4711 [203.0.113.9]:4711"],
   ["2001:db8:1:2::/64", "2001:db8:1:2:3:4:5:6 2001:db8:1:2::6 2001:DB8:0001:2:0:0:0:6 2001:db8:1:2:3:4:5::"],

@@ -36,6 +36,17 @@ Deno.test.each([
   },
 );
 
+Deno.test("IDEMPOTENCY_KEY says that a key was sent twice, but not that of a key with a comma", () => {
+  const values = [["a", "b"], ['"a"', '"a"'], ["a,b", "c"]].map((keys) =>
+    new Headers(keys.map((key): [string, string] => ["It", key])).get("It")
+  );
+
+  for (const value of values) {
+    assertThrows(() => IDEMPOTENCY_KEY.parse(value, "It"), Invalid, "The It was sent twice");
+  }
+  for (const key of ["a,b", "a,"]) assertEquals(IDEMPOTENCY_KEY.parse(key, "It"), key);
+});
+
 /** Headers this long and this many would take half an hour to parse in quadratic time. */
 const LONG = 60_000;
 const MANY = 100;
@@ -55,7 +66,7 @@ Deno.test("IDEMPOTENCY_KEY accepts a key with or without quotes, and a missing h
 });
 
 Deno.test.each(
-  ["", '""', '"', '"a', 'a"', '"a"b"', '"a";p=1', "a b", "a, b", "a\tb", "caf\u00e9", `${LONGEST}x`],
+  ["", '""', '"', '"a', 'a"', '"a"b"', '"a";p=1', "a b", "a,  b", "a\tb", "caf\u00e9", `${LONGEST}x`],
 )("IDEMPOTENCY_KEY rejects '%s'", (value) => {
   assertThrows(() => IDEMPOTENCY_KEY.parse(value, "It"), Invalid, "It must be 1 to 255 visible");
 });

@@ -96,6 +96,18 @@ Deno.test("service rejects a bad Host on every path, and charges the key, or els
   }
 });
 
+Deno.test("service says that the Host was sent twice", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  const response = await service.fetch("GET /v1/things", {
+    key,
+    headers: { host: "a.example, b.example:80" },
+  });
+
+  await assertError(response, 400, "invalid_request", /^The Host was sent twice\.$/);
+});
+
 Deno.test("service checks Host and method of each request, even if the path was requested before", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
