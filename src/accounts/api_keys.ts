@@ -8,7 +8,7 @@ import {
   versionstampOf,
 } from "../engine/mod.ts";
 import { bearerToken } from "../web/mod.ts";
-import { type Allowance, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
+import { type Allowance, type Decision, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
 import { type Account, ACCOUNTS, apiKeyKey, hasKey } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
 
@@ -78,6 +78,13 @@ export class ApiKeys {
   /** Whether the key opens an account at `now` (ms since the epoch), and the account is not suspended. */
   opens({ holder }: Allowance<Account>, authorization: string, now: number): boolean {
     return ACCOUNTS.isOpenedBy(holder, this.hashOf(authorization), now);
+  }
+
+  /** The limits of the account that the key opens at `now` (ms since the epoch); undefined if it is not in memory. */
+  peek(authorization: string, now: number): Decision | undefined {
+    const owner = this.#owners.get(authorization);
+    const allowance = owner && this.#permits.of(owner.accountId);
+    return allowance?.isKnown && this.opens(allowance, authorization, now) ? allowance.peek() : undefined;
   }
 
   /**

@@ -145,9 +145,11 @@ export class Admissions {
     };
   }
 
-  /** An address's limits, without charging it. */
-  peek(address: string, now: number): Decision {
-    return this.#anonymous.peek(address, now);
+  /** The limits of a request that is not charged: those of its account if that is in memory, else of its address. */
+  peek({ headers }: Request, address: () => string, now: number): Decision {
+    const authorization = headers.get("authorization");
+    const ofAccount = authorization === null ? undefined : this.#keys.peek(authorization, now);
+    return ofAccount ?? this.#anonymous.peek(address(), now);
   }
 
   /**

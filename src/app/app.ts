@@ -199,7 +199,7 @@ export function createApp(options: AppOptions): App {
     const { request, id, now, path, matched, address, admission } = arrival;
     // Refusals already have limit headers, as do responses with a limit of their own.
     const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
-    const decision = isLimited ? admission?.decision ?? admissions.peek(address(), now) : undefined;
+    const decision = isLimited ? admission?.decision ?? admissions.peek(request, address, now) : undefined;
     const response = decision ? withLimitHeaders(made, decision) : ownOf(made);
     const { headers } = response;
     const deprecation = matched.kind === "found" ? matched.endpoint.deprecated : undefined;

@@ -216,6 +216,13 @@ export class Allowance<Of extends Holder> {
     return this.#take(lease, now);
   }
 
+  /** The limits as this process knows them, for a request that is not charged. Lent permits count as used. */
+  peek(): Decision {
+    const { usage, usageRow, holder: { limits } } = this.#known.state;
+    const now = this.#shared.clock();
+    return decisionOn(this.usageWithoutLease(usage, usageRow), limits, 0, this.#certainRefusal(now), now);
+  }
+
   /** Whether only a transaction can decide. */
   needsTransaction(): boolean {
     const now = this.#shared.clock();

@@ -69,8 +69,9 @@ export function limitsSection({ many }: Nouns): Html {
         </tbody>
       </table>
       <p>
-        Minutes and days follow the UTC clock. Every request counts toward both, even if it fails, unless a
-        limit or a ban refuses it. For a higher plan, ask the operator of the service.
+        Minutes and days follow the UTC clock. Every request under <code>/v1</code> counts toward both, even if
+        it fails, except <code>OPTIONS</code>, <code>/v1/openapi.json</code>, and requests that a limit or a ban
+        refuses. For a higher plan, ask the operator of the service.
       </p>
       <p>
         Requests that arrive more than a second after the first 429 of a minute count toward a ban. If more of them

@@ -77,7 +77,7 @@ for (const [target, request, withKey, without, access] of CASES) {
     await response.text(); // A command ends with its response.
 
     assertEquals(response.status, withKey);
-    const [limit, left] = payer === "key" ? [1_000, 998] : [60, payer === "address" ? 59 : 60];
+    const [limit, left] = payer === "address" ? [60, 59] : [1_000, payer === "key" ? 998 : 999];
     assertLimits(target, response, limit, left);
     await service.app.settle();
     const usage = await service.accounts.usage(id);
@@ -118,6 +118,26 @@ Deno.test("service refuses unknown paths and methods with an exhausted key like 
   for (const target of targets) codes.push((await call(service, apiKey, target)).code);
 
   assertEquals(codes, ["", "rate_limit_minute", "rate_limit_minute"]);
+});
+
+Deno.test("service shows an uncharged request the limits of its account if that is in memory, else of its address", async () => {
+  await using service = await Harness.open();
+  const { account, apiKey: key } = await service.createAccount({ minute: 2, day: 10 });
+  const shown = async (apiKey?: string) => {
+    const { limit, remaining } = await call(service, apiKey, "OPTIONS /v1/things");
+    return [limit, remaining];
+  };
+
+  assertEquals(await shown(key), [60, 60]);
+  assertEquals((await call(service, key)).remaining, 1);
+  assertEquals([await shown(key), await shown(), await shown("nonsense")], [[2, 1], [60, 60], [60, 60]]);
+  for (const status of [200, 429]) assertEquals((await call(service, key)).status, status);
+  assertEquals(await shown(key), [2, 0]);
+  service.now += 60_000;
+  assertEquals(await shown(key), [2, 2]);
+  await service.accounts.suspend(account.id, service.now);
+  assertEquals((await call(service, key)).status, 403);
+  assertEquals(await shown(key), [60, 59]);
 });
 
 Deno.test("service stores nothing for a refused request", async () => {
