@@ -1,5 +1,12 @@
 import { dayOf } from "../base/mod.ts";
-import { encodeJson, type Store, type Transaction, type VersionRow, type Write } from "../engine/mod.ts";
+import {
+  type Decided,
+  encodeJson,
+  type Store,
+  type Transaction,
+  type VersionRow,
+  type Write,
+} from "../engine/mod.ts";
 import {
   changeLimits,
   DAYS_KEPT,
@@ -201,7 +208,7 @@ export class AccountStore {
   }
 
   /** A transaction on an open account; null if no open account has this ID. */
-  #ofOpen<Result>(
+  #ofOpen<Result extends Decided>(
     id: string,
     decide: (account: Account, write: Write) => Result,
   ): Transaction<Result | null> {
@@ -218,7 +225,7 @@ export class AccountStore {
   }
 
   /** A transaction on an account and its usage; null if no account has this ID. */
-  #ofState<Result>(
+  #ofState<Result extends Decided>(
     id: string,
     decide: (state: AccountState, write: Write) => Result,
   ): Transaction<Result | null> {

@@ -88,6 +88,7 @@ export {
 } from "./row.ts";
 export { Store, type StoreOptions } from "./store.ts";
 export {
+  type Decided,
   type Done,
   type KnownRow,
   type Queue,

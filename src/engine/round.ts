@@ -43,6 +43,9 @@ interface Change {
   readonly value: Value | null;
 }
 
+/** KV's limits on one row, in bytes. */
+const LARGEST_KEY = 2_048;
+const LARGEST_VALUE = 65_536;
 /** Limits on one atomic operation. They leave room for everything that is not counted here. */
 const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
@@ -66,6 +69,7 @@ class Contribution implements Rows, Write {
   restsOnOthers = false;
   keyBytes = 0;
   valueBytes = 0;
+  #hasDecided = false;
   /** Rows as earlier contributions leave them, by name. */
   readonly #earlier: ReadonlyMap<string, Entry | null>;
 
@@ -80,6 +84,8 @@ class Contribution implements Rows, Write {
       this.bumps.length = 0;
       this.changed.clear();
       this.outcome = { result: undefined, resolve: () => job.reject(error) };
+    } finally {
+      this.#hasDecided = true;
     }
   }
 
@@ -96,26 +102,39 @@ class Contribution implements Rows, Write {
     return changed === undefined ? read : changed;
   }
 
-  set(key: Deno.KvKey, value: Value): void {
+  set(key: Deno.KvKey, value: Value): undefined {
     this.#change(key, value);
   }
 
-  delete(key: Deno.KvKey): void {
+  delete(key: Deno.KvKey): undefined {
     this.#change(key, null);
   }
 
-  bump(row: VersionRow): void {
+  bump(row: VersionRow): undefined {
+    this.#requireOpen();
     this.bumps.push(row);
   }
 
   #change(key: Deno.KvKey, value: Value | null): void {
+    this.#requireOpen();
+    this.keyBytes += sizeOf(key);
+    if (value instanceof Uint8Array) {
+      if (value.length > LARGEST_VALUE) {
+        throw new RangeError(`A row of ${String(key[0])} is over ${LARGEST_VALUE} bytes`);
+      }
+      this.valueBytes += value.length;
+    } else if (value !== null && !(value instanceof Deno.KvU64)) {
+      throw new TypeError(`A row of ${String(key[0])} is neither bytes nor a count`);
+    }
     this.changes.push({ key, value });
-    this.keyBytes += bytesOf(key);
-    if (value instanceof Uint8Array) this.valueBytes += value.length;
     if (isBlind(this.job)) return;
     const name = nameOf(key);
     const { versionstamp = "" } = this.job.snapshot?.rows.get(name) ?? {};
     this.changed.set(name, value && { key, value, versionstamp });
+  }
+
+  #requireOpen(): void {
+    if (this.#hasDecided) throw new TypeError("A transaction writes only until decide() has returned");
   }
 
   /** A row as this contribution and earlier ones leave it; undefined if none changes it. */
@@ -272,10 +291,30 @@ export function isBlind({ reads }: Job): boolean {
   return reads.size === 0;
 }
 
-/** The approximate size of a key, in bytes. */
-function bytesOf(key: Deno.KvKey): number {
-  return key.reduce<number>((sum, part) => {
-    const bytes = typeof part === "string" ? encodeText(part) : part;
-    return sum + (bytes instanceof Uint8Array ? bytes.length + 2 : 10);
-  }, 0);
+/**
+ * The size of a key in KV, in bytes.
+ *
+ * @throws {TypeError} if KV has no such keys.
+ * @throws {RangeError} if it is too large.
+ */
+export function sizeOf(key: Deno.KvKey): number {
+  if (key.length === 0) throw new TypeError("A key is empty");
+  const size = key.reduce<number>((sum, part) => sum + sizeOfPart(part), 0);
+  if (size > LARGEST_KEY) throw new RangeError(`A key of ${String(key[0])} is over ${LARGEST_KEY} bytes`);
+  return size;
+}
+
+function sizeOfPart(part: Deno.KvKeyPart): number {
+  switch (typeof part) {
+    case "string":
+      return sizeOfPart(encodeText(part));
+    case "bigint":
+      return part.toString(16).length / 2 + 3;
+    case "number":
+    case "boolean":
+      return 9;
+  }
+  if (!(part instanceof Uint8Array)) throw new TypeError(`A key has a part of type ${typeof part}`);
+  // A byte before it, one after it, and another after each that is zero.
+  return part.reduce((sum, byte) => byte === 0 ? sum + 2 : sum + 1, 2);
 }

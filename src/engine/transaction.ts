@@ -11,8 +11,18 @@ export interface KnownRow {
   readonly entry: Entry | null;
 }
 
+/** What a transaction can decide: anything but a promise. A function whose result is `void` could return one. */
+export type Decided =
+  | undefined
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | object & { readonly then?: never };
+
 /** A change to the store. */
-export interface Transaction<Result> {
+export interface Transaction<Result extends Decided> {
   readonly queue: Queue;
   /**
    * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows can pass them
@@ -38,12 +48,15 @@ export type Value = Uint8Array<ArrayBuffer> | Deno.KvU64;
 /**
  * A transaction's changes. If others in its queue decide on a row, the transaction is allowed to change that row only
  * if it also decides on the row.
+ *
+ * @throws {TypeError} from every method if the transaction has already decided, or if KV has no such key or value.
+ * @throws {RangeError} from every method if KV has no room for such a key or value.
  */
 export interface Write {
-  set(key: Deno.KvKey, value: Value): void;
-  delete(key: Deno.KvKey): void;
+  set(key: Deno.KvKey, value: Value): undefined;
+  delete(key: Deno.KvKey): undefined;
   /** Changes the version of a row. */
-  bump(row: VersionRow): void;
+  bump(row: VersionRow): undefined;
 }
 
 /** Options for running a transaction. */

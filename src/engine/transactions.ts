@@ -1,10 +1,11 @@
 import { Metrics, pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult } from "./commit.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import { isBlind, type Job, Round, type Snapshot } from "./round.ts";
+import { isBlind, type Job, Round, sizeOf, type Snapshot } from "./round.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 import {
+  type Decided,
   type Done,
   type KnownRow,
   type Queue,
@@ -93,7 +94,10 @@ export class Transactions {
    * @throws {Unresolved} if it is unknown whether the transaction was carried out.
    * @throws {StoreUnavailable} if it was not carried out.
    */
-  run<Result>(transaction: Transaction<Result>, options: RunOptions = {}): Promise<Done<Result>> {
+  run<Result extends Decided>(
+    transaction: Transaction<Result>,
+    options: RunOptions = {},
+  ): Promise<Done<Result>> {
     this.noteRequest();
     const { queue, reads = [] } = transaction;
     return this.#lines[reads.length === 0 ? "blind" : queue].run(transaction, options);
@@ -171,12 +175,13 @@ class Line {
     return this.#store.commits.isFar ? far : near;
   }
 
-  run<Result>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
+  run<Result extends Decided>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = [] } = transaction;
+    const keys = reads.map((read) => isKnown(read) ? read.key : read);
     const known = reads.filter(isKnown);
     const job: Job = {
-      reads: byName(reads.map((read) => isKnown(read) ? read.key : read)),
+      reads: byName(keys),
       options,
       started: performance.now(),
       snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
@@ -184,15 +189,23 @@ class Line {
       hasFailed: false,
       decide(rows, write, now) {
         const result = transaction.decide(rows, write, now);
+        if (result instanceof Promise) {
+          result.catch(() => {}); // If it still writes, that throws.
+          throw new TypeError("A transaction decides at once: decide() returned a promise");
+        }
         return { result, resolve: (done) => resolve({ result, ...done }) };
       },
       reject,
     };
-    if (reads.length > MAX_READS) reject(new RangeError("A transaction reads too many rows"));
-    else {
-      this.#waiting.push(job);
-      if (!this.#isGathering && this.#lanes < this.#bounds.lanes) this.#gather();
+    try {
+      if (reads.length > MAX_READS) throw new RangeError("A transaction reads too many rows");
+      keys.forEach(sizeOf);
+    } catch (error) {
+      reject(error);
+      return promise;
     }
+    this.#waiting.push(job);
+    if (!this.#isGathering && this.#lanes < this.#bounds.lanes) this.#gather();
     return promise;
   }
 

@@ -1,4 +1,5 @@
 import {
+  type Decided,
   decodeCount,
   decodeJson,
   encodeJson,
@@ -106,7 +107,7 @@ export class MessageStore {
   }
 
   /** Removes a message, if it is still queued. */
-  removing({ id, accountId }: Message): Transaction<void> {
+  removing({ id, accountId }: Message): Transaction<undefined> {
     const [key, waiting] = [messageKey(id), waitingKey(accountId)];
     return {
       queue: "changes",
@@ -130,7 +131,10 @@ export class MessageStore {
  * Extends the removal of an account: the same commit removes the count of its messages. If some are queued, the removal
  * throws the ApiError `messages_waiting`.
  */
-export function forgetting<Result>(accountId: string, removal: Transaction<Result>): Transaction<Result> {
+export function forgetting<Result extends Decided>(
+  accountId: string,
+  removal: Transaction<Result>,
+): Transaction<Result> {
   const key = waitingKey(accountId);
   return {
     ...removal,

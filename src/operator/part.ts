@@ -1,4 +1,4 @@
-import type { Store, Transaction } from "../engine/mod.ts";
+import type { Decided, Store, Transaction } from "../engine/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
 import type { Catalogue, Operation } from "../resource/mod.ts";
 import type { Environment } from "../accounts/api_key.ts";
@@ -40,5 +40,8 @@ export interface Removal {
   /** Errors of `extend`. */
   readonly errors: readonly ErrorKind[];
   /** Extends the transaction that removes an account, or makes it throw an ApiError. */
-  readonly extend: <Result>(accountId: string, removal: Transaction<Result>) => Transaction<Result>;
+  readonly extend: <Result extends Decided>(
+    accountId: string,
+    removal: Transaction<Result>,
+  ) => Transaction<Result>;
 }

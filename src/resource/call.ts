@@ -1,4 +1,4 @@
-import type { Transaction } from "../engine/mod.ts";
+import type { Decided, Transaction } from "../engine/mod.ts";
 import type { Call as WebCall, Operation as WebOperation } from "../web/mod.ts";
 
 /** The context of a request, for its handler. */
@@ -12,7 +12,10 @@ export interface Call extends WebCall {
    * @throws {Outdated} if an account has changed since the request was admitted. The handler is then called again.
    * @throws {StoreUnavailable}
    */
-  readonly transact: <Result>(transaction: Transaction<Result>, mayBegin?: () => void) => Promise<Result>;
+  readonly transact: <Result extends Decided>(
+    transaction: Transaction<Result>,
+    mayBegin?: () => void,
+  ) => Promise<Result>;
 }
 
 /** An operation of this service. */

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { dayOf, HOUR } from "../base/mod.ts";
 import {
   CorruptRow,
+  type Decided,
   decodeText,
   encodeText,
   type Entry,
@@ -39,7 +40,7 @@ const NOTHING = new Uint8Array();
 const COMMITS_AT_ONCE = 10;
 
 /** A POST that creates an item. */
-export interface Creation<Item> {
+export interface Creation<Item extends Decided> {
   /** Name of the operation, within which an idempotency key is unique. */
   readonly operation: string;
   /** The request body. */
@@ -56,7 +57,7 @@ export interface Creation<Item> {
  * @throws {ApiError} `idempotency_key_reused` if the key was used with a different body.
  * @throws {StoreUnavailable}
  */
-export async function createOnce<Item>(
+export async function createOnce<Item extends Decided>(
   key: string | undefined,
   { accountId, now, transact }: Call,
   { operation, bytes, creation, reply }: Creation<Item>,
@@ -70,7 +71,7 @@ export async function createOnce<Item>(
  * Wraps a creation: the same commit stores its reply, which is the result. If a reply is already stored, nothing is
  * created, and that reply is the result. `now` is the time of arrival, in ms since the epoch.
  */
-export function once<Item>(
+export function once<Item extends Decided>(
   name: ReplyName,
   { fingerprint, now }: { readonly fingerprint: string; readonly now: number },
   creation: Transaction<Item>,

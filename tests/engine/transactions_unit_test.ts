@@ -1,11 +1,17 @@
 import { setImmediate } from "node:timers/promises";
-import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertGreater, assertLess, assertRejects, assertThrows } from "@std/assert";
 import { Connection } from "../../src/engine/connection.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
-import { type Done, type RunOptions, type Transaction, Unresolved } from "../../src/engine/transaction.ts";
+import {
+  type Decided,
+  type Done,
+  type RunOptions,
+  type Transaction,
+  Unresolved,
+} from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { noteVersion, Outdated, VersionCheck, type VersionRow } from "../../src/engine/versions.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../support/fake_kv.ts";
@@ -42,7 +48,7 @@ class Process {
     return new Process(kv.connect(), options);
   }
 
-  run<Result>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
+  run<Result extends Decided>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
     return this.transactions.run(transaction, options);
   }
 }
@@ -65,7 +71,7 @@ function counting(...key: Deno.KvKey): Transaction<number> {
 }
 
 /** Sets a row without reading it. */
-function setting(...key: Deno.KvKey): Transaction<void> {
+function setting(...key: Deno.KvKey): Transaction<undefined> {
   return { queue: QUEUE, decide: (_, write) => write.set(key, encodeJson(0)) };
 }
 
@@ -105,7 +111,7 @@ Deno.test("run() waits for transactions that arrive one right after the other", 
 
 Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
   const process = Process.on(new FakeKv());
-  const reading = (number: number): Transaction<void> => ({
+  const reading = (number: number): Transaction<undefined> => ({
     queue: QUEUE,
     reads: upTo(3).map((row) => ["a", number, row]),
     decide: () => {},
@@ -159,11 +165,11 @@ Deno.test("run() has as many commits under way as its queue has lanes", async ()
   assertEquals(most, 3);
 });
 
-Deno.test.each<[string, number, (number: number) => Transaction<unknown>, number]>([
+Deno.test.each<[string, number, (number: number) => Transaction<Decided>, number]>([
   ["the checks that KV allows", 10, (number) => counting("a", number), 9],
   ["800 KB", 100, (number) => big(number, 60_000), 10],
   ["80 KB of keys with text", 100, (number) => longKeys(number, "猫".repeat(600)), 13],
-  ["80 KB of keys with bytes", 100, (number) => longKeys(number, new Uint8Array(1_800)), 13],
+  ["80 KB of keys with bytes", 100, (number) => longKeys(number, new Uint8Array(1_800).fill(1)), 13],
   ["a thousand changes", 100, (number) => manyChanges(number, 300), 3],
 ])("run() fills a commit up to its limit: %s", async (_, maxChecks, transaction, most) => {
   const process = Process.on(new FakeKv(), { maxChecks });
@@ -175,11 +181,11 @@ Deno.test.each<[string, number, (number: number) => Transaction<unknown>, number
   assertEquals(Math.max(...sizes), most);
 });
 
-function big(number: number, bytes: number): Transaction<void> {
+function big(number: number, bytes: number): Transaction<undefined> {
   return { queue: QUEUE, decide: (_, write) => write.set(["a", number], new Uint8Array(bytes)) };
 }
 
-function longKeys(number: number, part: Deno.KvKeyPart): Transaction<void> {
+function longKeys(number: number, part: Deno.KvKeyPart): Transaction<undefined> {
   return {
     queue: QUEUE,
     decide(_, write) {
@@ -188,7 +194,7 @@ function longKeys(number: number, part: Deno.KvKeyPart): Transaction<void> {
   };
 }
 
-function manyChanges(number: number, count: number): Transaction<void> {
+function manyChanges(number: number, count: number): Transaction<undefined> {
   return {
     queue: QUEUE,
     decide(_, write) {
@@ -202,7 +208,7 @@ Deno.test("run() rejects a transaction too large for a commit or a snapshot with
   const reads = upTo(9).map((number) => ["a", number]);
 
   await assertRejects(() => process.run(manyChanges(1, 1_000)), RangeError);
-  await assertRejects(() => process.run({ queue: QUEUE, reads, decide: () => {} }), RangeError);
+  await assertRejects(() => process.run({ queue: QUEUE, reads, decide: () => null }), RangeError);
   assertEquals([process.commits, process.reads], [[], []]);
 });
 
@@ -371,7 +377,7 @@ Deno.test("run() commits a transaction that knows its rows while the rows of ano
 
 Deno.test("run() discards the writes of a transaction that throws", async () => {
   const process = Process.on(new FakeKv());
-  const throwing: Transaction<void> = {
+  const throwing: Transaction<undefined> = {
     queue: QUEUE,
     reads: [["a"]],
     decide(_, write) {
@@ -381,12 +387,24 @@ Deno.test("run() discards the writes of a transaction that throws", async () => 
   };
 
   const [thrown, counted] = await Promise.allSettled(
-    [throwing, counting("a")].map((transaction) => process.run<unknown>(transaction)),
+    [throwing, counting("a")].map((transaction) => process.run<Decided>(transaction)),
   );
 
   assert(thrown?.status === "rejected" && thrown.reason instanceof RangeError);
   assert(counted?.status === "fulfilled");
   assertEquals(counted.value.result, 1);
+});
+
+Deno.test("run() refuses changes after a transaction has decided", async () => {
+  const process = Process.on(new FakeKv());
+  const { result: { write } } = await process.run({ queue: QUEUE, decide: (_, write) => ({ write }) });
+  const row: VersionRow = { key: ["v"], version: "" };
+
+  for (
+    const change of [() => write.set(["a"], encodeJson(0)), () => write.delete(["a"]), () => write.bump(row)]
+  ) {
+    assertThrows(change, TypeError);
+  }
 });
 
 Deno.test("run() lets a refused transaction decide again before later ones", async () => {
@@ -487,7 +505,7 @@ Deno.test("run() sends nothing to KV for a caller that ran out of time while it 
   await time.advance(10);
 
   const waiting = [setting("b"), counting("c")].map((transaction) =>
-    process.run<unknown>(transaction, options)
+    process.run<Decided>(transaction, options)
   );
   await time.advance(20);
   process.disturbance = {};
@@ -561,7 +579,7 @@ Deno.test("run() gives rows to transactions in call order, even to one that read
   };
   const finished: string[] = [];
   const runs: Promise<unknown>[] = [];
-  const start = (name: string, transaction: Transaction<unknown>) =>
+  const start = (name: string, transaction: Transaction<Decided>) =>
     void runs.push(process.run(transaction).then(() => finished.push(name)));
   const startSome = async (name: string) => {
     for (const _ of upTo(6)) {
@@ -571,7 +589,7 @@ Deno.test("run() gives rows to transactions in call order, even to one that read
       }
     }
   };
-  const both: Transaction<void> = {
+  const both: Transaction<undefined> = {
     queue: QUEUE,
     reads: [["a"], ["b"]],
     decide(_, write) {
@@ -631,7 +649,7 @@ Deno.test("run() lets a transaction decide only for a commit that has room for i
 Deno.test("run() divides simultaneous transactions among few commits, and stops deciding once one is full", async () => {
   const process = Process.on(new FakeKv());
   let decisions = 0;
-  const counted = (number: number): Transaction<void> => {
+  const counted = (number: number): Transaction<undefined> => {
     const { decide, ...rest } = setting("a", number);
     return { ...rest, decide: (...given) => (decisions++, decide(...given)) };
   };

@@ -655,7 +655,7 @@ Deno.test("Allowance learns the row as its commit left it, with the changes of o
     decide(rows, write) {
       const row = rows.get(key);
       assert(row);
-      write.set(key, encodeUsage({ ...decodeUsage(row), used: 59 }));
+      return write.set(key, encodeUsage({ ...decodeUsage(row), used: 59 }));
     },
   });
   await tenancy.time.until(Promise.all([own, other]), 1_000);

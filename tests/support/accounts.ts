@@ -5,7 +5,7 @@ import { type AccountState, AccountStore, type NewAccount } from "../../src/acco
 import type { Environment } from "../../src/accounts/api_key.ts";
 import type { Usage } from "../../src/limits/usage.ts";
 import type { Store } from "../../src/engine/store.ts";
-import type { Transaction } from "../../src/engine/transaction.ts";
+import type { Decided, Transaction } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Versions } from "../../src/engine/versions.ts";
 
@@ -72,7 +72,7 @@ export class RemoteAccounts {
     return states;
   }
 
-  async #transact<Result>(transaction: Transaction<Result>): Promise<Result> {
+  async #transact<Result extends Decided>(transaction: Transaction<Result>): Promise<Result> {
     return (await this.#transactions.run(transaction)).result;
   }
 }
