@@ -1,4 +1,4 @@
-// A copy of the service, for a test to change.
+// Copies of the service, for tests to change.
 const ROOT = `${import.meta.dirname}/../..`;
 
 /** Copies what the service needs to run. Resolves to the folder of the copy. */
@@ -9,6 +9,16 @@ export async function copyService(): Promise<string> {
   }
   await copyFolder(`${ROOT}/src`, `${folder}/src`);
   return folder;
+}
+
+/** Copies the files that Git knows, and those that it could add, to a folder. */
+export async function copyCheckout(folder: string): Promise<void> {
+  const args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
+  const { stdout } = await new Deno.Command("git", { args, cwd: ROOT }).output();
+  for (const path of new TextDecoder().decode(stdout).split("\0").slice(0, -1)) {
+    await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await Deno.copyFile(`${ROOT}/${path}`, `${folder}/${path}`);
+  }
 }
 
 /** Leaves a part out of a copy: its folder, and its import and name in `PARTS`. */

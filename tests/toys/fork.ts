@@ -1,9 +1,8 @@
 // Makes two copies of the checkout by the steps of src/README.md, and checks both: one with toys in place of animals,
 // and one without the optional parts.
-import { leaveOut, rewrite } from "../process/checkout.ts";
+import { copyCheckout, leaveOut, rewrite } from "../process/checkout.ts";
 import { putToysInPlace } from "./toy_shop.ts";
 
-const ROOT = `${import.meta.dirname}/../..`;
 /** Folders of tests that are about animals. */
 const OF_ANIMALS = ["tests/pets", "tests/releases"];
 /** Folders of tests that are about optional parts, and files of them. */
@@ -46,16 +45,6 @@ async function inCopy(work: (folder: string) => Promise<void>): Promise<void> {
     await work(folder);
   } finally {
     await Deno.remove(folder, { recursive: true });
-  }
-}
-
-/** Copies the files that Git knows, and those that it could add. */
-async function copyCheckout(folder: string): Promise<void> {
-  const args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
-  const { stdout } = await new Deno.Command("git", { args, cwd: ROOT }).output();
-  for (const path of new TextDecoder().decode(stdout).split("\0").slice(0, -1)) {
-    await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
-    await Deno.copyFile(`${ROOT}/${path}`, `${folder}/${path}`);
   }
 }
 
