@@ -1,8 +1,9 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
-import { ApiError, BIDI_CONTROLS, CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
+import { BIDI_CONTROLS, CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
+import { type OwnLimit, usedUp } from "./own_limit.ts";
 
 export const PLANS = ["free", "pro", "business", "enterprise"] as const;
 
@@ -30,6 +31,13 @@ export interface Rotations {
 
 /** Maximum rotations in an hour. After each one, every process rereads the accounts it is using. */
 export const MAX_ROTATIONS = 10;
+const ROTATIONS: OwnLimit = {
+  name: "hour",
+  count: MAX_ROTATIONS,
+  ms: HOUR,
+  kind: ERRORS.rotation_limit,
+  reason: (count) => `An account's key can be rotated at most ${count} times in an hour.`,
+};
 
 /**
  * An account has a name, a plan and one API key, which can be rotated. Usage, strikes and bans belong to the account,
@@ -131,13 +139,6 @@ export function countRotation(before: Rotations | undefined, now: number): Rotat
   const hour = Math.floor(now / HOUR);
   const continues = before?.hour === hour || before?.hour === hour + 1;
   const current = before && continues ? before : { hour, count: 0 };
-  if (current.count >= MAX_ROTATIONS) throw rotationLimit((current.hour + 1) * HOUR - now);
+  if (current.count >= MAX_ROTATIONS) throw usedUp(ROTATIONS, (current.hour + 1) * HOUR, now);
   return { ...current, count: current.count + 1 };
-}
-
-function rotationLimit(ms: number): ApiError {
-  const seconds = Math.ceil(ms / 1_000);
-  const message =
-    `An account's key can be rotated at most ${MAX_ROTATIONS} times in an hour. Try again in ${seconds} s.`;
-  return new ApiError(ERRORS.rotation_limit, message, { "retry-after": `${seconds}` });
 }

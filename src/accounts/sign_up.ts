@@ -16,6 +16,7 @@ import type { Call, Operation } from "../resource/mod.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
 import { ACCOUNT_FIELDS, ACCOUNT_TAG, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
+import { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
 
 /** Options of {@linkcode signUpOperation}. */
 export interface SignUpOptions {
@@ -30,20 +31,22 @@ const SIGN_UPS = "sign_ups";
 const BY_HOUR = "sign_ups_by_hour";
 const BY_DAY = "sign_ups_by_day";
 
-/** A limit on new accounts per hour or day (UTC). */
-interface Limit {
-  readonly window: "hour" | "day";
-  /** Length of the window, in ms. */
-  readonly ms: number;
-  readonly count: number;
-  /** Follows the count in the error message. */
-  readonly per: string;
-}
-
-/** The limit for one address. */
-export const HOURLY: Limit = { window: "hour", ms: HOUR, count: 5, per: "in an hour from one address" };
-/** The limit for all addresses together. */
-export const DAILY: Limit = { window: "day", ms: DAY, count: 1_000, per: "in a day" };
+/** The limit on new accounts of one address. */
+export const HOURLY: Required<OwnLimit> = {
+  name: "hour",
+  count: 5,
+  ms: HOUR,
+  kind: ERRORS.sign_up_limit,
+  reason: (count) => `At most ${count} accounts can be created in an hour from one address.`,
+};
+/** The limit on new accounts of all addresses together. */
+export const DAILY: Required<OwnLimit> = {
+  name: "day",
+  count: 1_000,
+  ms: DAY,
+  kind: ERRORS.sign_up_limit,
+  reason: (count) => `At most ${count} accounts can be created in a day.`,
+};
 
 const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
 const SIGNED_UP_ACCOUNT = named(
@@ -93,7 +96,10 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
     const { id, plan } = issued.account;
     return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
       status: 201,
-      headers: { ...NO_STORE, ...limitHeaders(HOURLY, left, call.now) },
+      headers: {
+        ...NO_STORE,
+        ...limitHeaders(HOURLY, { left, reset: endOf(HOURLY, call.now), now: call.now }),
+      },
     });
   });
 
@@ -112,8 +118,8 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
       decide(rows, write, decidedAt) {
         const inHour = countIn(rows.get(hourKey));
         const inDay = countIn(rows.get(dayKey));
-        if (inHour >= HOURLY.count) throw limited(HOURLY, now);
-        if (inDay >= DAILY.count) throw limited(DAILY, now);
+        if (inHour >= HOURLY.count) throw usedUp(HOURLY, endOf(HOURLY, now), now);
+        if (inDay >= DAILY.count) throw usedUp(DAILY, endOf(DAILY, now), now);
         const issued = creation.decide(rows, write, decidedAt);
         write.set(hourKey, encodeJson(inHour + 1));
         write.set(dayKey, encodeJson(inDay + 1));
@@ -163,20 +169,7 @@ function countIn(row: Entry | null): number {
   return row ? decodeJson<number>(row) : 0;
 }
 
-function limited(limit: Limit, now: number): ApiError {
-  const seconds = Math.ceil((limit.ms - now % limit.ms) / 1_000);
-  const message = `At most ${limit.count} accounts can be created ${limit.per}. Try again in ${seconds} s.`;
-  const headers = { "retry-after": `${seconds}`, ...limitHeaders(limit, 0, now) };
-  return new ApiError(ERRORS.sign_up_limit, message, headers);
-}
-
-function limitHeaders({ window, ms, count }: Limit, left: number, now: number): Record<string, string> {
-  const reset = now - now % ms + ms;
-  return {
-    "x-ratelimit-limit": `${count}`,
-    "x-ratelimit-remaining": `${left}`,
-    "x-ratelimit-reset": `${reset / 1_000}`,
-    "ratelimit-policy": `"${window}";q=${count};w=${ms / 1_000}`,
-    "ratelimit": `"${window}";r=${left};t=${Math.ceil((reset - now) / 1_000)}`,
-  };
+/** When the current window ends, in ms since the epoch. */
+function endOf({ ms }: Required<OwnLimit>, now: number): number {
+  return now - now % ms + ms;
 }

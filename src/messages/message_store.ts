@@ -1,3 +1,4 @@
+import { MINUTE } from "../base/mod.ts";
 import {
   type Decided,
   decodeCount,
@@ -9,6 +10,7 @@ import {
 } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
 import { randomBase62 } from "../accounts/api_key.ts";
+import { type OwnLimit, usedUp } from "../accounts/own_limit.ts";
 
 /** A queued message. */
 export interface Message {
@@ -41,9 +43,12 @@ export const MESSAGES_WAITING: ErrorKind = {
 
 /** Maximum number of queued messages of one account. */
 export const MAX_WAITING = 1_000;
-
-/** The Retry-After of a full queue, in seconds. */
-const RETRY_AFTER = 60;
+const QUEUED: OwnLimit = {
+  name: "messages",
+  count: MAX_WAITING,
+  kind: QUEUE_FULL,
+  reason: (count) => `This account has ${count} messages waiting to be sent.`,
+};
 const MESSAGES = "messages";
 /** Counts of queued messages by account. An account without messages may have no row. */
 const WAITING = "messages_waiting";
@@ -71,7 +76,7 @@ export class MessageStore {
       reads: [waiting],
       decide(rows, write) {
         const count = decodeCount(rows.get(waiting));
-        if (count >= MAX_WAITING) throw queueFull();
+        if (count >= MAX_WAITING) throw usedUp(QUEUED, now + MINUTE, now);
         write.set(messageKey(message.id), encodeJson(message));
         putCount(waiting, count + 1, write);
         return message;
@@ -164,10 +169,4 @@ function waitingKey(accountId: string): Deno.KvKey {
 function putCount(key: Deno.KvKey, count: number, write: Write): void {
   if (count > 0) write.set(key, new Deno.KvU64(BigInt(count)));
   else write.delete(key);
-}
-
-function queueFull(): ApiError {
-  const message =
-    `This account has ${MAX_WAITING} messages waiting to be sent. Try again in ${RETRY_AFTER} s.`;
-  return new ApiError(QUEUE_FULL, message, { "retry-after": `${RETRY_AFTER}` });
 }

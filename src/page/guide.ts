@@ -81,7 +81,8 @@ export function limitsSection({ many }: Nouns): Html {
       </p>
       <p>
         A list returns up to 20 ${many}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
-        Without a valid key, an address gets 60 requests a minute.
+        Without a valid key, an address gets 60 requests a minute. If another limit refuses a request, such as that on
+        rotations, the headers describe that limit.
       </p>
     `,
     rows([

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { countRotation } from "../../src/accounts/account.ts";
 import { ApiError } from "../../src/web/error.ts";
-import { assertError } from "../support/assertions.ts";
+import { assertError, limitHeadersOf } from "../support/assertions.ts";
 import { call, callAtOnce, tally } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
@@ -24,7 +24,14 @@ Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns
   }
   service.now = NOON + HOUR - 1_500;
   const refused = await service.fetch(ROTATE, { key });
-  assertEquals(refused.headers.get("retry-after"), "2");
+  assertEquals(limitHeadersOf(refused), {
+    "retry-after": "2",
+    "x-ratelimit-limit": "10",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": `${(NOON + HOUR) / 1_000}`,
+    "ratelimit-policy": '"hour";q=10;w=3600',
+    "ratelimit": '"hour";r=0;t=2',
+  });
   await assertError(refused, 429, "rotation_limit", /at most 10 times in an hour\. .* 2 s\.$/);
   assertEquals((await call(service, key)).status, 200);
   await service.app.settle();
@@ -94,5 +101,5 @@ Deno.test("countRotation() continues an hour slightly ahead of the clock, but no
   assertEquals(countRotation({ hour, count: 3 }, NOON - 1), { hour, count: 4 });
   assertEquals(countRotation({ hour, count: 10 }, NOON - HOUR - 1), { hour: hour - 2, count: 1 });
   const { headers } = assertThrows(() => countRotation({ hour, count: 10 }, NOON - 1_000), ApiError);
-  assertEquals(headers, { "retry-after": "3601" });
+  assertEquals([headers["retry-after"], headers["x-ratelimit-reset"]], ["3601", `${(NOON + HOUR) / 1_000}`]);
 });

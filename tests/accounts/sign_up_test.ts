@@ -104,7 +104,7 @@ Deno.test("createAccount() creates at most 1,000 accounts per day in total", asy
   assertEquals((await signUp(service)).status, 201);
   const { status, headers, body } = await signUp(service);
 
-  const message = "At most 1000 accounts can be created in a day. Try again in 43200 s.";
+  const message = "At most 1,000 accounts can be created in a day. Try again in 43200 s.";
   assertEquals([status, body.code, body.message], [429, "sign_up_limit", message]);
   const names = ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
   const values = names.map((name) => Number(headers.get(name)));

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { MAX_WAITING } from "../../src/messages/message_store.ts";
-import { assertError } from "../support/assertions.ts";
+import { assertError, limitHeadersOf } from "../support/assertions.ts";
 import { call, tally } from "../support/client.ts";
 import { type Harness, RecordingService } from "../support/harness.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
@@ -71,6 +71,24 @@ Deno.test.each([
     service.assertCost({ reads: Infinity, commits });
   },
 );
+
+Deno.test("createMessage() refuses a message more than 1,000 with the limit headers of the queue", async () => {
+  await using workshop = await Workshop.open();
+  const { account: { id }, apiKey: key } = await workshop.createAccount();
+  await workshop.kv.set(["messages_waiting", id], new Deno.KvU64(BigInt(MAX_WAITING)));
+
+  const response = await workshop.fetch("POST /v1/messages", { key, json: { message: "Hello" } });
+
+  assertEquals(limitHeadersOf(response), {
+    "retry-after": "60",
+    "x-ratelimit-limit": "1000",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": `${Math.ceil(workshop.now / 1_000) + 60}`,
+    "ratelimit-policy": '"messages";q=1000',
+    "ratelimit": '"messages";r=0;t=60',
+  });
+  await assertError(response, 429, "queue_full", /^This account has 1,000 messages waiting.* in 60 s\.$/);
+});
 
 Deno.test("createMessage() stores nothing if the account's count is corrupt", async () => {
   await using workshop = await Workshop.open();

@@ -27,7 +27,7 @@ export interface Key {
 export interface Charge {
   /** Status, and error code if there is one. */
   readonly outcome: string;
-  /** Seconds until the windows end; undefined if the address was charged, or nobody. */
+  /** Seconds until the windows end; undefined if the response describes no windows of the account. */
   readonly untilReset: Limits | undefined;
 }
 
@@ -186,6 +186,7 @@ export class Customer {
   }
 
   #checkUncharged({ outcome }: Charge, exchange: Exchange, span: Span): void {
+    if (outcome === "429 rotation_limit") this.failed++; // It was charged, but its headers describe another limit.
     if (outcome === "401 invalid_api_key") {
       assert(!this.#isValid(exchange, span), "Refused with a key that was valid all the time");
     }

@@ -16,6 +16,11 @@ export async function assertError(
   for (const sentence of String(body.message).split(/(?<=[.?]) /)) assertMatch(sentence, /^[A-Z].*[.?]$/);
 }
 
+/** The headers of a refusal that describe a limit. */
+export function limitHeadersOf({ headers }: Response): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => /ratelimit|retry-after/.test(name)));
+}
+
 /** Asserts that the response has limit headers. */
 export function assertLimitHeaders({ headers }: Response): void {
   for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]) {

@@ -1,0 +1,37 @@
+import { SECOND } from "../base/mod.ts";
+import { ApiError, type ErrorKind } from "../web/mod.ts";
+
+/** A limit on something other than requests. */
+export interface OwnLimit {
+  /** Its name in RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
+  readonly name: string;
+  readonly count: number;
+  /** Length of its window, in ms; undefined if it has none. */
+  readonly ms?: number;
+  readonly kind: ErrorKind;
+  /** The first sentence of the error's message. */
+  readonly reason: (count: string) => string;
+}
+
+/** The headers that describe this limit while `left` remain until `reset` (ms since the epoch, as is `now`). */
+export function limitHeaders(
+  { name, count, ms }: OwnLimit,
+  { left, reset, now }: { readonly left: number; readonly reset: number; readonly now: number },
+): Readonly<Record<string, string>> {
+  const window = ms === undefined ? "" : `;w=${ms / SECOND}`;
+  return {
+    "x-ratelimit-limit": `${count}`,
+    "x-ratelimit-remaining": `${left}`,
+    "x-ratelimit-reset": `${Math.ceil(reset / SECOND)}`,
+    "ratelimit-policy": `"${name}";q=${count}${window}`,
+    "ratelimit": `"${name}";r=${left};t=${Math.ceil((reset - now) / SECOND)}`,
+  };
+}
+
+/** The 429 of a limit that is used up until `reset` (ms since the epoch, as is `now`). */
+export function usedUp(limit: OwnLimit, reset: number, now: number): ApiError {
+  const seconds = Math.ceil((reset - now) / SECOND);
+  const message = `${limit.reason(limit.count.toLocaleString("en"))} Try again in ${seconds} s.`;
+  const headers = { "retry-after": `${seconds}`, ...limitHeaders(limit, { left: 0, reset, now }) };
+  return new ApiError(limit.kind, message, headers);
+}
