@@ -1,6 +1,6 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
-import { BIDI_CONTROLS, CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
+import { BIDI_CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
@@ -68,11 +68,7 @@ export interface Account {
 export const MAX_NAME_LENGTH = 100;
 
 /** A name in a request. Operators' terminals show it. Stored names might break today's rules. */
-export const ACCOUNT_NAME: Schema<string> = nameText(
-  MAX_NAME_LENGTH,
-  [CONTROLS, BIDI_CONTROLS],
-  "The account's name",
-);
+export const ACCOUNT_NAME: Schema<string> = nameText(MAX_NAME_LENGTH, "The account's name", BIDI_CONTROLS);
 
 /** An account and its new key, which is not stored. */
 export interface Issued {

@@ -48,7 +48,7 @@ export const DAILY: Required<OwnLimit> = {
   reason: (count) => `At most ${count} accounts can be created in a day.`,
 };
 
-const NEW_ACCOUNT = named("NewAccount", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
+const CREATION = named("AccountCreation", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
 const SIGNED_UP_ACCOUNT = named(
   "SignedUpAccount",
   answer({ ...ACCOUNT_FIELDS, apiKey: SHOWN_KEY }, {
@@ -74,7 +74,7 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
       "rejected, because API keys are not stored.",
     isExtension: true,
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
-    body: NEW_ACCOUNT,
+    body: CREATION,
     answers: {
       201: {
         description: "The account and its API key",

@@ -26,7 +26,7 @@ there are more of them in a minute than the limit per minute allows, the account
 ban within a day is twice as long, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
 \`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
 Unknown fields and query parameters get 400. Operations with a \`Prefer\` header ignore them, unless it is
-\`handling=strict\`.`;
+\`handling=strict\`. Responses may get further fields, and errors further codes: ignore those that you do not know.`;
 const YEAR = 365 * 86_400_000;
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 const DOCUMENT = named("Document", {
@@ -44,7 +44,6 @@ export function interfaceForClients({ title, resources }: Catalogue): Interface 
       AND.format(resources.map(({ nouns }) => nouns.many))
     }, with API keys, plans and exact rate limits.`,
     description: DESCRIPTION,
-    scheme: "apiKey",
     credential: "The API key of an account, sent as a bearer token",
   };
 }

@@ -17,8 +17,8 @@ import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts"
 /** Operations on messages. */
 export const MESSAGES_TAG: Tag = { name: "Messages", description: "Messages to the operator" };
 
-const NEW_MESSAGE = named(
-  "NewMessage",
+const CREATION = named(
+  "MessageCreation",
   object({
     message: text({
       max: 10_000,
@@ -59,7 +59,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     summary: "Queue a message",
     description: "Queues a message for the operator of the service.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
-    body: NEW_MESSAGE,
+    body: CREATION,
     answers: {
       202: { description: "The message was queued", body: MESSAGE, headers: ["Idempotency-Replayed"] },
     },

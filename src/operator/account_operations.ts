@@ -165,12 +165,12 @@ const PLAN_MEMBERS = {
   plan: optional(PLAN, "free"),
   limits: optional(object({ minute: LIMIT, day: LIMIT }, { description: LIMITS_TEXT })),
 };
-const NEW_ACCOUNT = named(
-  "NewAccount",
+const CREATION = named(
+  "AccountCreation",
   object({ name: ACCOUNT_NAME, ...PLAN_MEMBERS }, { examples: [{ name: "me", plan: "pro" }] }),
 );
-const NEW_ACCOUNTS = named(
-  "NewAccounts",
+const BATCH = named(
+  "AccountBatch",
   object({ names: list(ACCOUNT_NAME, MAX_BATCH), ...PLAN_MEMBERS }, { examples: [{ names: ["me", "you"] }] }),
 );
 const ACCOUNT_PATCH = named(
@@ -258,7 +258,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     summary: "Create an account",
     description: "Creates an account and returns its API key, which is shown only once.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
-    body: NEW_ACCOUNT,
+    body: CREATION,
     answers: shownKey("The account and its API key"),
     errors: [ERRORS.key_in_doubt],
     errorMembers: IN_DOUBT,
@@ -279,7 +279,7 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
       "Creates an account for each name. The answer has the outcome for each, and the new account's API " +
       "key. If the connection breaks, some accounts may exist whose keys were lost: see `GET /accounts`.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
-    body: NEW_ACCOUNTS,
+    body: BATCH,
     answers: {
       200: { description: "The outcome for each name", body: CREATIONS, headers: ["Cache-Control"] },
     },

@@ -1,5 +1,6 @@
 // The console, before its script starts: the form for a key, the meter, and a form for each operation's requests.
 import {
+  bodyTypeOf,
   type DeclaredOperation,
   type InputMember,
   inputsOf,
@@ -214,11 +215,6 @@ function field({ name, place, schema }: InputMember): Html {
   return html`<input ${common} value="${
     String(example)
   }" placeholder="${otherwise}" inputmode="${keyboard}">`;
-}
-
-/** Media type of the operation's body; empty if it has none. */
-export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOperation): string {
-  return body ? bodyType : "";
 }
 
 /** The schema's example as JSON text, indented by `indent` spaces; empty if there is none. */

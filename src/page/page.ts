@@ -1,7 +1,7 @@
-import { type DeclaredOperation, errorsOfAll, INTERFACE, isDocumented } from "../web/mod.ts";
+import { bodyTypeOf, type DeclaredOperation, errorsOfAll, INTERFACE, isDocumented } from "../web/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
-import { bodyTypeOf, consoleSection, exampleOf } from "./console.ts";
+import { consoleSection, exampleOf } from "./console.ts";
 import {
   conditionsSection,
   copyable,

@@ -1,11 +1,11 @@
-import { CONTROLS, int64, named, nameText, oneOf, optional } from "../web/mod.ts";
+import { int64, named, nameText, oneOf, optional } from "../web/mod.ts";
 import { type ItemOf, type Resource, resource } from "../resource/mod.ts";
 
 /** The availability statuses. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;
 
 const FIELDS = {
-  name: nameText(255, [CONTROLS], "The animal's name"),
+  name: nameText(255, "The animal's name"),
   categoryId: int64({
     description:
       "Identifier of the category the animal belongs to, stored exactly. JavaScript rounds integers beyond 2^53, unless you read them with `JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
@@ -30,6 +30,7 @@ export const PETS: Resource<Pet> = resource({
   examples: { item: { name: "Rex", categoryId: 1 }, change: { status: "sold" } },
   // These follow interface 1.0.0.
   isLenient: true,
+  creation: { description: "An animal to add. Interface 1.0.0 calls this schema NewPet." },
   get: {
     deprecated: {
       since: Date.UTC(2025, 11, 5),

@@ -77,6 +77,8 @@ export interface Declaration<Fields extends Members = Members> {
   };
   /** Whether list, create and get ignore unknown fields and query parameters. */
   readonly isLenient?: true;
+  /** Describes the schema of an item to add. */
+  readonly creation?: { readonly description: string };
   readonly get?: { readonly deprecated?: Pick<Deprecation, "since" | "sunset" | "advice"> };
   readonly update?: Extension;
   readonly delete?: Extension;
@@ -180,7 +182,10 @@ export function resource(declaration: Declaration): Resource {
       members,
       item: itemSchema,
       list: named(items, list(itemSchema, MAX_PAGE, { examples: [[added]] })),
-      creation: named(`New${item}`, object(fields, { examples: [examples.item] })),
+      creation: named(
+        `${item}Creation`,
+        object(fields, { ...declaration.creation, examples: [examples.item] }),
+      ),
       patch: named(
         `${item}Patch`,
         object({ id: readOnly(ID), ...mergePatch(fields) }, {

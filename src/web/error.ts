@@ -100,6 +100,11 @@ const KINDS = {
     means: "The account is banned because it kept sending requests after 429.",
     todo: "Send nothing until Retry-After has passed. Each further ban is longer.",
   },
+  too_many_connections: {
+    status: 429,
+    means: "The proxy in front of the service has too many requests of this address under way.",
+    todo: WAIT,
+  },
   sign_up_limit: { status: 429, means: "Too many accounts were created.", todo: WAIT },
   rotation_limit: {
     status: 429,
@@ -110,6 +115,11 @@ const KINDS = {
     status: 500,
     means: "The service failed because of a bug.",
     todo: "Report the problem with its X-Request-Id.",
+  },
+  service_unreachable: {
+    status: 502,
+    means: "The proxy in front of the service gets no response from it. It can send 504, too.",
+    todo: WAIT,
   },
   overloaded: {
     status: 503,

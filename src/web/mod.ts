@@ -47,7 +47,7 @@
  * assertEquals(await get("/v1/greetings/Ann"), { words: "Hello Ann! " });
  * assertMatch((await get("/v1/greetings/Ann?times=9")).message, /times must be an integer from 1 to 3/);
  *
- * const described = { path: "/v1", title: "Greetings", summary: "", description: "", scheme: "key", credential: "" };
+ * const described = { path: "/v1", title: "Greetings", summary: "", description: "", credential: "" };
  * const document = openApiDocument([greet], "", described);
  * assertMatch(JSON.stringify(document), /"\/greetings\/\{name\}":\{"get":\{"operationId":"greet"/);
  * ```
@@ -95,9 +95,10 @@ export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
 export { Budget, InFlight, type InFlightRequest, OutOfTime } from "./in_flight.ts";
 export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
 export { createLog, errorRecord, type Log } from "./log.ts";
-export { BIDI_CONTROLS, CONTROLS, nameText } from "./name.ts";
+export { BIDI_CONTROLS, nameText } from "./name.ts";
 export {
   BASE_PATH,
+  bodyTypeOf,
   conflictIn,
   COUNT,
   errorsOf,

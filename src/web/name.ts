@@ -1,44 +1,42 @@
 import { type Schema, text } from "./schema.ts";
 
-/** A set of characters with a Unicode property. */
-interface Characters {
-  readonly property: string;
-  /** For a character class. The escapes also work in Python and Rust, whose clients use the document's patterns. */
-  readonly ranges: string;
-}
+/** Control characters, which could disrupt the operator's terminal: a Unicode property. */
+const CONTROLS = "Cc";
 
-/** Control characters, which could disrupt the operator's terminal. */
-export const CONTROLS: Characters = { property: "Cc", ranges: String.raw`\x00-\x1f\x7f-\x9f` };
+/** Characters that change the direction of the text around them: a Unicode property. */
+export const BIDI_CONTROLS = "Bidi_Control";
 
-/** Characters that change the direction of the text around them. */
-export const BIDI_CONTROLS: Characters = {
-  property: "Bidi_Control",
-  ranges: String.raw`\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069`,
-};
+/** What the rules for names mean in ASCII. All languages can read this pattern, and it takes linear time. */
+const ASCII_RULES = String.raw`^ *[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$`;
 
 /**
- * A name of at most `max` characters, with at least one that is not whitespace, and without `forbidden` characters.
+ * A name of at most `max` characters, with at least one that is not whitespace, and without control characters or any
+ * that have the Unicode properties `forbidden`.
  *
  * @example
  * ```ts
  * import { assertEquals, assertThrows } from "@std/assert";
  *
- * const name = nameText(5, [CONTROLS], "The item's name");
+ * const name = nameText(5, "The item's name");
  * assertEquals(name.parse("Rex", "name"), "Rex");
  * assertThrows(() => name.parse("R\n", "name"), Error, "no control characters (Unicode Cc)");
  * ```
  */
-export function nameText(max: number, forbidden: readonly Characters[], description: string): Schema<string> {
-  const ranges = forbidden.map(({ ranges }) => ranges).join("");
-  const properties = forbidden.map(({ property }) => property).join(" and ");
+export function nameText(max: number, description: string, ...forbidden: readonly string[]): Schema<string> {
+  const properties = [CONTROLS, ...forbidden];
+  const ranges = properties.map((property) => `\\p{${property}}`).join("");
+  const rule = `have a character other than whitespace, and no control characters (Unicode ${
+    properties.join(" and ")
+  })`;
   const schema = text({
     max,
     description:
-      `${description}, stored as sent. It must have a character other than whitespace, and no control characters (Unicode ` +
-      `${properties}) or lone surrogates. Its length is counted in Unicode code points.`,
+      `${description}, stored as sent. It must ${rule} or lone surrogates; the pattern shows what this ` +
+      "means in ASCII. Its length is counted in Unicode code points.",
     // White space, then one other character, then the rest. This pattern never backtracks.
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
-    rule: `have a character other than whitespace, and no control characters (Unicode ${properties})`,
+    rule,
   });
-  return { ...schema, answerJson: text({ max, description }).json };
+  const answerJson = text({ max, description }).json;
+  return { ...schema, json: { ...schema.json, pattern: ASCII_RULES }, answerJson };
 }

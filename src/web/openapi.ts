@@ -13,7 +13,6 @@ import {
   isRequired,
   type JsonSchema,
   named,
-  oneOf,
   resolved,
   type Schema,
   text,
@@ -28,8 +27,7 @@ export interface Interface {
   readonly title: string;
   readonly summary: string;
   readonly description: string;
-  /** The credential of its operations. */
-  readonly scheme: string;
+  /** Describes the bearer token of its operations. */
   readonly credential: string;
 }
 
@@ -39,12 +37,16 @@ export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 /** The Error body of these operations, and of requests below their path that match none. */
 function errorOf(operations: readonly DeclaredOperation[]): Schema {
   const kinds = errorsOfAll(operations);
+  const codes = kinds.map(({ code }) => code);
   const isOfAccounts = kinds.includes(ERRORS.account_not_found);
   const members = Object.assign({}, ...operations.map(({ errorMembers }) => errorMembers));
   return named(
     "Error",
     answer({
-      code: oneOf(kinds.map(({ code }) => code), { description: "Machine-readable error code" }),
+      code: text({
+        description: `Machine-readable error code. Others may be added; known are ${codes.join(", ")}.`,
+        "x-extensible-enum": codes,
+      }),
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
       ...members,
@@ -109,6 +111,31 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorKind[]>> = {
   metrics: [ERRORS.invalid_operator_token, ERRORS.rate_limit_minute],
   public: [],
 };
+/** Errors that operations do not declare: of other paths, and of the proxies in the guide for operators. */
+const OF_NO_OPERATION: readonly ErrorKind[] = [
+  ERRORS.not_found,
+  ERRORS.method_not_allowed,
+  ERRORS.too_many_connections,
+  ERRORS.service_unreachable,
+];
+/** Names of error responses in documents, by status. */
+const RESPONSE_NAMES: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  408: "RequestTimeout",
+  409: "Conflict",
+  410: "Gone",
+  412: "PreconditionFailed",
+  413: "ContentTooLarge",
+  422: "UnprocessableContent",
+  429: "TooManyRequests",
+  500: "InternalServerError",
+  503: "ServiceUnavailable",
+};
+/** Name of the response for statuses that an operation does not list. */
+const DEFAULT = "Default";
 /** Errors of operations with a body. */
 export const BODY_ERRORS: readonly ErrorKind[] = [
   ERRORS.invalid_json,
@@ -129,9 +156,9 @@ export function errorsByStatus(operation: DeclaredOperation): [status: number, k
   return [...byStatus].sort(([one], [other]) => one - other);
 }
 
-/** Every error of these operations, and of requests that match none, by status in ascending order. */
+/** Every error of these operations, of requests that match none, and of proxies, by status in ascending order. */
 export function errorsOfAll(operations: readonly DeclaredOperation[]): ErrorKind[] {
-  const kinds = new Set([...operations.flatMap(errorsOf), ERRORS.not_found, ERRORS.method_not_allowed]);
+  const kinds = new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION]);
   return [...kinds].sort((one, other) => one.status - other.status);
 }
 
@@ -150,11 +177,11 @@ export function openApiDocument(
   base: string,
   described: Interface,
 ): object {
-  const { title, summary, description, scheme, credential } = described;
+  const { title, summary, description, credential } = described;
   const operations = all.filter((operation) => isDocumented(operation, described.path));
   const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
   const error = errorOf(operations);
-  const responses = Object.fromEntries(operations.flatMap((operation) => errorResponses(operation, error)));
+  const responses = errorResponses(operations, error);
   const paths = [...byPath].map(([path, own]) => [
     path,
     Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
@@ -172,11 +199,11 @@ export function openApiDocument(
       license: INTERFACE.license,
     },
     servers: [{ url: base + described.path }],
-    security: [{ [scheme]: [] }],
+    security: [{ bearer: [] }],
     tags: [...new Set(operations.map(({ tag }) => tag))],
     paths: Object.fromEntries(paths),
     components: {
-      securitySchemes: { [scheme]: { type: "http", scheme: "bearer", description: credential } },
+      securitySchemes: { bearer: { type: "http", scheme: "bearer", description: credential } },
       schemas: Object.assign(
         {},
         ...[...operations.flatMap(schemasOf), error].map(({ definitions }) => definitions),
@@ -206,8 +233,9 @@ function operationObject(operation: DeclaredOperation): object {
       ) => [status, answerObject(answer, operation)]),
       ...errorsByStatus(operation).map(([status, kinds]) => [
         status,
-        { $ref: `#/components/responses/${errorName(kinds, operation)}` },
+        { $ref: `#/components/responses/${responseName(status)}`, description: meaningsOf(kinds) },
       ]),
+      ["default", { $ref: `#/components/responses/${DEFAULT}` }],
     ]),
   };
 }
@@ -239,12 +267,13 @@ function parameterObject({ name, place, schema }: Parameter): object {
   };
 }
 
-function requestBody({ json }: Schema, { bodyType, bodyIsOptional }: DeclaredOperation): object {
-  const types = ["application/json", ...(bodyType ? [bodyType] : [])];
-  return {
-    required: !bodyIsOptional,
-    content: Object.fromEntries(types.map((type) => [type, { schema: json }])),
-  };
+function requestBody({ json }: Schema, operation: DeclaredOperation): object {
+  return { required: !operation.bodyIsOptional, content: { [bodyTypeOf(operation)]: { schema: json } } };
+}
+
+/** Media type of the operation's body; empty if it has none. */
+export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOperation): string {
+  return body ? bodyType : "";
 }
 
 /** Headers of every response of the operation, in addition to those that all responses have. */
@@ -260,30 +289,33 @@ function answerObject({ description, body, headers = [] }: Answer, operation: De
   };
 }
 
-/** The operation's error responses by name. Operations with the same errors and headers share them. */
-function errorResponses(operation: DeclaredOperation, error: Schema): [name: string, response: object][] {
-  return errorsByStatus(operation).map(([status, kinds]) => [
-    errorName(kinds, operation),
-    errorResponse(status, kinds, operation, error),
-  ]);
+/** The error responses of all operations by name: one for each status, and one for all others. */
+function errorResponses(operations: readonly DeclaredOperation[], error: Schema): object {
+  const schema = error.json;
+  const byStatus = Map.groupBy(errorsOfAll(operations), ({ status }) => status);
+  const responses = [...byStatus].flatMap(([status, kinds]) => {
+    const own = operations.filter((operation) => errorsOf(operation).some((kind) => kind.status === status));
+    if (own.length === 0) return [];
+    const headers = own.map((operation) => references(ERROR_HEADERS.get(status) ?? [], operation));
+    const examples = Object.fromEntries(kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]));
+    const content = { "application/json": { schema, examples } };
+    return [[
+      responseName(status),
+      { description: meaningsOf(kinds), headers: Object.assign({}, ...headers), content },
+    ]];
+  });
+  const description = "Any other error. Later versions and proxies may send further statuses and codes.";
+  const other = { description, content: { "application/json": { schema } } };
+  return Object.fromEntries([...responses, [DEFAULT, other]]);
 }
 
-function errorName(kinds: readonly ErrorKind[], operation: DeclaredOperation): string {
-  return [...kinds.map(({ code }) => code), ...headersOf(operation)].join(".");
+/** The name of the error response with this status. */
+function responseName(status: number): string {
+  return RESPONSE_NAMES[status] ?? `Status${status}`;
 }
 
-function errorResponse(
-  status: number,
-  kinds: readonly ErrorKind[],
-  operation: DeclaredOperation,
-  error: Schema,
-): object {
-  const examples = kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]);
-  return {
-    description: kinds.map(({ code, means, todo }) => `\`${code}\`: ${means} ${todo}`).join("\n\n"),
-    headers: references(ERROR_HEADERS.get(status) ?? [], operation),
-    content: { "application/json": { schema: error.json, examples: Object.fromEntries(examples) } },
-  };
+function meaningsOf(kinds: readonly ErrorKind[]): string {
+  return kinds.map(({ code, means, todo }) => `\`${code}\`: ${means} ${todo}`).join("\n\n");
 }
 
 /** An Error body. */

@@ -116,7 +116,7 @@ export interface Declaration<
   /** Headers by name. All are optional. */
   readonly headers?: Headers;
   readonly body?: Schema<Body>;
-  /** A media type of the body in addition to application/json. */
+  /** Media type of the body in documents. application/json is accepted, too. */
   readonly bodyType?: string;
   /** Whether the body may be left out. */
   readonly bodyIsOptional?: true;

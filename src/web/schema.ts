@@ -9,6 +9,8 @@ export interface JsonSchema {
   readonly format?: string;
   readonly description?: string;
   readonly enum?: readonly (string | null)[];
+  /** The known values of a string that can have others. */
+  readonly "x-extensible-enum"?: readonly string[];
   readonly default?: unknown;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -82,7 +84,7 @@ export type SentMembers<Of extends Members> =
   & { readonly [Name in DefaultedNames<Of>]?: Parsed<Of[Name]> };
 
 /** The documentation of a schema. */
-type Annotations = Pick<JsonSchema, "description" | "examples" | "format">;
+type Annotations = Pick<JsonSchema, "description" | "examples" | "format" | "x-extensible-enum">;
 
 /** Maximum number of faults that a message shows. */
 export const MAX_FAULTS = 5;
@@ -356,14 +358,14 @@ function memberJson(schema: Schema): JsonSchema {
   return { ...json, description: description ? `${description}; ${usual}` : usual };
 }
 
-/** An object in a response. It has no additional fields, and its fields have no defaults and no outdated rules. */
+/** An object in a response. It may get further fields, and its fields have no defaults and no outdated rules. */
 export function answer<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
 export function answer(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
   const shown = mapValues(
     members,
     (schema) => withoutDefault({ ...schema, json: schema.answerJson ?? schema.json }),
   );
-  return object(shown, { additionalProperties: false, ...annotations });
+  return object(shown, annotations);
 }
 
 /** Gives a schema a name, so that descriptions refer to it. */

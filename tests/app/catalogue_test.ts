@@ -13,7 +13,7 @@ import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";
 import { THINGS } from "../support/things.ts";
 
-const FIELDS = { name: nameText(9, [], "Its name"), kind: named("Kind", oneOf(["a", "b"])) };
+const FIELDS = { name: nameText(9, "Its name"), kind: named("Kind", oneOf(["a", "b"])) };
 const CUPS: Declaration<typeof FIELDS> = {
   name: "cups",
   item: "Cup",

@@ -138,3 +138,13 @@ Deno.test.each(["/v1/pets", "/v1/pets?limit=1", "/v1/pets?status=sold", "/v1/pet
     assertEquals(again.body, null);
   },
 );
+
+Deno.test("getOpenApi() says what interface 1.0.0 calls the schema of an animal to add", async () => {
+  await using shop = await Shop.open();
+
+  const response = await shop.call("GET /v1/openapi.json");
+
+  assertEquals(response.status, 200);
+  const { components: { schemas } } = await response.json();
+  assertMatch(schemas.PetCreation.description, /Interface 1\.0\.0 calls this schema NewPet\./);
+});

@@ -125,7 +125,7 @@ Deno.test.each<[string, Resources]>([
     "The resource cups has an invalid default: note must have 1 to 3 characters.",
     [withField("note", optional(text({ max: 3 }), "none"))],
   ],
-  ...["Cup", "Cups", "NewCup", "CupPatch"].map((name): [string, Resources] => [
+  ...["Cup", "Cups", "CupCreation", "CupPatch"].map((name): [string, Resources] => [
     `The resource cups has two schemas with the name ${name}: rename the one in its fields.`,
     [withField("note", optional(named(name, text({ max: 9 }))))],
   ]),

@@ -4,6 +4,7 @@ import formats from "ajv-formats";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { OF_THINGS } from "./things.ts";
 import { errorsOf, type Interface, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
+import { isJsonObject } from "../../src/web/body.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import type { JsonSchema } from "../../src/web/schema.ts";
 import { stringifyJson } from "../../src/web/json.ts";
@@ -12,11 +13,13 @@ import { createMatcher } from "../../src/web/router.ts";
 /** The part of an OpenAPI document that is used here. */
 export interface Document {
   readonly servers: readonly { readonly url: string }[];
+  readonly security: readonly object[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: {
     readonly responses: Readonly<Record<string, ResponseObject>>;
     readonly schemas: Readonly<Record<string, JsonSchema>>;
     readonly headers: Readonly<Record<string, HeaderObject>>;
+    readonly securitySchemes: Readonly<Record<string, object>>;
   };
 }
 
@@ -28,7 +31,7 @@ export interface OperationObject {
   readonly operationId: string;
   readonly security?: readonly object[];
   readonly parameters?: readonly { readonly name: string; readonly required?: boolean }[];
-  readonly requestBody?: { readonly required: boolean };
+  readonly requestBody?: { readonly required: boolean; readonly content: object };
   readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
 }
 
@@ -68,8 +71,13 @@ export class Description {
     this.#path = path;
     this.#match = createMatcher(operations);
     formats.default(this.#ajv);
-    this.#ajv.addVocabulary([...Object.keys(this.document), "schemas", "code"]);
-    this.#ajv.addSchema(this.document, ID);
+    this.#ajv.addVocabulary([...Object.keys(this.document), "schemas", "code", "x-extensible-enum"]);
+    // Further fields are allowed by the document, but not in tests.
+    const closed = (_name: string, value: unknown) =>
+      isJsonObject(value) && isJsonObject(value["properties"])
+        ? { additionalProperties: false, ...value }
+        : value;
+    this.#ajv.addSchema(Object(JSON.parse(text, closed)), ID);
   }
 
   /** Creates the document of these operations. */

@@ -1,6 +1,6 @@
 // A small collection for tests.
 import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
-import { CONTROLS, nameText } from "../../src/web/name.ts";
+import { nameText } from "../../src/web/name.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 
 /** When `GET /v1/things/{thingId}` is removed, in ms since the epoch. */
@@ -8,7 +8,7 @@ export const SUNSET: number = Date.UTC(2029, 11, 31);
 
 /** The fields of a thing. */
 export const THING_FIELDS = {
-  name: nameText(255, [CONTROLS], "The thing's name"),
+  name: nameText(255, "The thing's name"),
   weight: int64({ description: "Weight in grams" }),
   state: optional(named("ThingState", oneOf(["new", "used", "lost"], { description: "State" })), "new"),
   isSpare: optional(boolean({ description: "Whether there is another one" }), false),

@@ -1,10 +1,10 @@
 import { type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
-import { boolean, CONTROLS, integer, list, nameText, oneOf, optional, text } from "../../src/web/mod.ts";
+import { boolean, integer, list, nameText, oneOf, optional, text } from "../../src/web/mod.ts";
 
 const MATERIALS = ["wood", "metal", "plastic", "plush", "paper"] as const;
 
 const FIELDS = {
-  name: nameText(100, [CONTROLS], "The toy's name"),
+  name: nameText(100, "The toy's name"),
   priceCents: integer(0, 1_000_000, { description: "Price in cents" }),
   material: oneOf(MATERIALS, { description: "Main material" }),
   inStock: boolean({ description: "Whether it can be sold now" }),
