@@ -5,9 +5,13 @@ export interface Entry {
   readonly versionstamp: string;
 }
 
-/** A row does not have the format that its reader expects. The message names the first part of its key. */
+/** A row does not have the format that its reader expects. The message, which is for operators, says which row. */
 export class CorruptRow extends Error {
   override readonly name = "CorruptRow";
+
+  get logReason(): string {
+    return this.message;
+  }
 }
 
 const ENCODER = new TextEncoder();

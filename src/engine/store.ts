@@ -74,10 +74,10 @@ export class Store {
     return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
   }
 
-  /** Reads the first `limit` rows that match a selector. */
-  list(selector: Deno.KvListSelector, limit: number): Promise<Entry[]> {
-    const batchSize = Math.min(limit, MAX_BATCH);
-    return this.#connection.read((kv) => Array.fromAsync(kv.list(selector, { limit, batchSize })));
+  /** Reads the first `limit` rows that match a selector, or the last ones, beginning with the last. */
+  list(selector: Deno.KvListSelector, limit: number, from: "first" | "last" = "first"): Promise<Entry[]> {
+    const options = { limit, batchSize: Math.min(limit, MAX_BATCH), reverse: from === "last" };
+    return this.#connection.read((kv) => Array.fromAsync(kv.list(selector, options)));
   }
 
   /** Yields the rows from `start` (inclusive) to `end` (exclusive) in pages, which are not one snapshot. */

@@ -43,6 +43,18 @@ export interface Owned<Value extends Item = Item> {
   readonly rest?: JsonObject;
 }
 
+/** A field of an item does not fit the declaration. */
+export class CorruptItem extends CorruptRow {
+  /** Whether the item lacks the field. Otherwise, its value has the wrong type. */
+  readonly isMissing: boolean;
+
+  constructor({ name }: Resource, id: number, field: string, isMissing: boolean) {
+    const fault = isMissing ? "is missing" : "has a value that is not declared";
+    super(`In item ${id} of ${name}, the field ${field} ${fault}`);
+    this.isMissing = isMissing;
+  }
+}
+
 /** Options of {@linkcode Items}. */
 export interface ItemsOptions {
   readonly store: Store;
@@ -117,7 +129,7 @@ export class Items<Value extends Item = Item> {
       reads: [key],
       decide: (rows, write) => {
         const entry = rows.get(key);
-        const owned = entry && this.#ownedIn(entry);
+        const owned = entry && decodeItem(this.resource, entry);
         const after = decide(owned);
         if (owned === null || after === owned.item) return owned;
         this.#unlist(owned.item, after, write);
@@ -136,7 +148,7 @@ export class Items<Value extends Item = Item> {
   /** Reads `limit` items with their owners, in ascending order of id, from the first one after `cursor`. */
   async listOwned(limit: number, cursor: number = 0): Promise<readonly Owned<Value>[]> {
     const entries = await this.#store.list({ start: this.#key(cursor + 1), end: this.#key(Infinity) }, limit);
-    return entries.map((entry) => this.#ownedIn(entry));
+    return entries.map((entry) => decodeItem(this.resource, entry));
   }
 
   /** Reads a page. Returns `earlier`, a page for the same query, if its rows have not changed. */
@@ -190,38 +202,50 @@ export class Items<Value extends Item = Item> {
 
   /** The JSON of an item for clients: the stored text, if its fields are those of this release. */
   #jsonIn(entry: Entry): string {
-    const { json, members } = this.#linesIn(entry);
+    const { json, members } = linesIn(this.resource, entry);
     const names = Object.keys(members);
     const shown = this.#names.filter((name) => this.#lasting.has(name) || Object.hasOwn(members, name));
     const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]);
-    return isCurrent ? json : stringifyJson(this.#ownedIn(entry).item);
+    return isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item);
   }
+}
 
-  /** Decodes an item. Its fields may exceed today's bounds. A field that was added later has its default. */
-  #ownedIn(entry: Entry): Owned<Value> {
-    const { members, ownerId } = this.#linesIn(entry);
-    const item = { id: members.id, ...withDefaults(this.resource.fields, members) };
-    const rest = Object.entries(members).filter(([name]) => !this.#names.includes(name));
-    if (!this.resource.schemas.item.accepts(item)) throw this.#corrupt();
-    return { item, ownerId, ...(rest.length > 0 && { rest: Object.fromEntries(rest) }) };
+/**
+ * Decodes an item and its owner. Its fields may exceed today's bounds. A field that was added later has its default.
+ *
+ * @throws {CorruptItem} if a field does not fit the declaration.
+ * @throws {CorruptRow} if it is no item at all.
+ */
+export function decodeItem<Value extends Item>(resource: Resource<Value>, entry: Entry): Owned<Value> {
+  const { members, ownerId } = linesIn(resource, entry);
+  const known = resource.schemas.members;
+  const item: JsonObject = { id: members.id, ...withDefaults(resource.fields, members) };
+  if (!known.id.accepts(item.id)) throw notAnItem(resource, entry);
+  if (!resource.schemas.item.accepts(item)) {
+    const field = Object.keys(known).find((name) => !known[name]?.accepts(item[name])) ?? "";
+    throw new CorruptItem(resource, item.id, field, item[field] === undefined);
   }
+  const rest = Object.entries(members).filter(([name]) => !Object.hasOwn(known, name));
+  return { item, ownerId, ...(rest.length > 0 && { rest: Object.fromEntries(rest) }) };
+}
 
-  /** Splits a row into its two lines: the JSON for clients, and the owner. */
-  #linesIn(entry: Entry): { json: string; members: JsonObject; ownerId: string } {
+/** Splits a row into its two lines: the JSON for clients, and the owner. */
+function linesIn(
+  resource: Resource,
+  entry: Entry,
+): { json: string; members: JsonObject; ownerId: string } {
+  try {
     const [json = "", ownerId = ""] = decodeText(entry).split("\n");
-    try {
-      const members = parseStoredJson(json);
-      if (isJsonObject(members)) return { json, members, ownerId };
-    } catch {
-      // Not JSON.
-    }
-    throw this.#corrupt();
+    const members = parseStoredJson(json);
+    if (isJsonObject(members)) return { json, members, ownerId };
+  } catch {
+    // Neither text nor JSON.
   }
+  throw notAnItem(resource, entry);
+}
 
-  #corrupt(): CorruptRow {
-    const { name, nouns } = this.resource;
-    return new CorruptRow(`A row of ${name} is not ${nouns.an}`);
-  }
+function notAnItem({ name, nouns }: Resource, { key }: Entry): CorruptRow {
+  return new CorruptRow(`Item ${String(key.at(-1))} of ${name} is not ${nouns.an}`);
 }
 
 /** Every non-empty combination of these names. */

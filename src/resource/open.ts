@@ -1,5 +1,6 @@
-import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
+import { CorruptRow, decodeJson, encodeJson, type Entry, type Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/mod.ts";
+import { CorruptItem, decodeItem } from "./items.ts";
 import type { Catalogue, Resource } from "./resource.ts";
 
 /** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
@@ -20,17 +21,19 @@ const FIELD_NAME = /^[a-z][A-Za-z0-9]*$/;
 const ARTICLE_AND_NOUN = /^an? \S/;
 /** Names that already mean something else in items, lists, operators' operations and commands. */
 const TAKEN = ["id", "limit", "cursor", "accountId", "help", ...Object.getOwnPropertyNames(Object.prototype)];
+/** How many of a collection's first and of its last items are read at the start. */
+const SAMPLE = 100;
 const AND = new Intl.ListFormat("en-GB");
 
 /** Options of {@linkcode openCollections}. */
 export interface OpenCollectionsOptions {
-  /** Whether to create collections that the store does not have yet. */
+  /** Whether to create collections that the store does not have yet, and to read items of those that it has. */
   readonly create: boolean;
 }
 
 /**
- * Checks the declarations of all collections, and their filters against the store. A row has the filters that a
- * collection was created with, so its indexes are complete from the first item on.
+ * Checks the declarations of all collections, and their filters and some items against the store. A row has the filters
+ * that a collection was created with, so its indexes are complete from the first item on.
  *
  * @throws {ResourceError}
  * @throws {StoreUnavailable}
@@ -46,7 +49,33 @@ export async function openCollections(
     const isStored = await hasFilters(store, resource);
     // The commit is refused if another process has created the collection in the meantime.
     if (!isStored && create && !await storeFilters(store, resource)) await hasFilters(store, resource);
+    if (create) await requireReadableItems(store, resource);
   }));
+}
+
+/** Reads the first and the last items. @throws {ResourceError} if one has a field that the declaration does not allow. */
+async function requireReadableItems(store: Store, resource: Resource): Promise<void> {
+  const all = { prefix: resource.rows.items };
+  const samples = [store.list(all, SAMPLE), store.list(all, SAMPLE, "last")];
+  for (const entry of (await Promise.all(samples)).flat()) {
+    const fault = faultOfItem(resource, entry);
+    if (fault === undefined) continue;
+    const remedy = fault.isMissing
+      ? "Make the field optional, or give it a default."
+      : "Keep the type and all values of the field, or declare a new field with another name.";
+    throw new ResourceError(`${fault.message}, so this release cannot read the item. ${remedy}`);
+  }
+}
+
+/** How an item does not fit its declaration. A damaged row, which no declaration can read, is no reason. */
+function faultOfItem(resource: Resource, entry: Entry): CorruptItem | undefined {
+  try {
+    decodeItem(resource, entry);
+  } catch (error) {
+    if (error instanceof CorruptItem) return error;
+    if (!(error instanceof CorruptRow)) throw error;
+  }
+  return undefined;
 }
 
 /** Whether the store has the collection's filters. @throws {ResourceError} if they are not the declared ones. */

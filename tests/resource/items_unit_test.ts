@@ -94,20 +94,23 @@ Deno.test("Items.listOwned() returns items with their owners, from the first one
 });
 
 Deno.test.each([
-  "[]",
-  "{",
-  '{"id":1,"name":null,"weight":1}',
-  '{"id":1,"name":"Hammer","weight":"1"}',
-  '{"id":1,"name":"Hammer","weight":1,"state":"eaten"}',
-])("Items.changing() rejects a row that is not an item: %s", async (json) => {
+  ["[]", "Item 1 of things is not a thing"],
+  ["{", "Item 1 of things is not a thing"],
+  ['{"id":1,"weight":1}', "In item 1 of things, the field name is missing"],
+  [
+    '{"id":1,"name":"Hammer","weight":"1"}',
+    "In item 1 of things, the field weight has a value that is not declared",
+  ],
+  [
+    '{"id":1,"name":"Hammer","weight":1,"state":"eaten"}',
+    "In item 1 of things, the field state has a value that is not declared",
+  ],
+])("Items.changing() rejects a row that is not an item: %s", async (json, message) => {
   using kv = await Deno.openKv(":memory:");
   await kv.set(["items", "things", 1], new TextEncoder().encode(`${json}\na`));
 
-  await assertRejects(
-    () => thingsOn(kv).change(1, () => null),
-    CorruptRow,
-    "A row of things is not a thing",
-  );
+  const { message: thrown } = await assertRejects(() => thingsOn(kv).change(1, () => null), CorruptRow);
+  assertEquals(thrown, message);
 });
 
 Deno.test("Items keeps a row for each combination of filters, with the same content, after every change", async () => {

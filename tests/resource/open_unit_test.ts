@@ -236,6 +236,62 @@ Deno.test("openCollections() knows the filters of a collection that has items bu
   await empty.close();
 });
 
+/** A store with a damaged cup, and with 300 cups, one of which has other fields. */
+async function withOddCup(odd: number): Promise<Store> {
+  const store = await openMemory();
+  await store.commit((operation) => {
+    operation.set(["items", "cups", 0], encodeText("no cup"));
+    for (let id = 1; id <= 300; id++) {
+      const cup = { id, name: "Big", isNew: true, ...(id === odd && { colour: "red", size: 7 }) };
+      operation.set(["items", "cups", id], encodeText(`${JSON.stringify(cup)}\na`));
+    }
+  });
+  return store;
+}
+
+const UNDECLARED =
+  "has a value that is not declared, so this release cannot read the item. Keep the type and all " +
+  "values of the field, or declare a new field with another name.";
+Deno.test.each<[string, number, Members, object, string]>([
+  [
+    "a new field is required",
+    1,
+    { size: int64() },
+    { size: 1 },
+    "In item 2 of cups, the field size is missing, so this " +
+    "release cannot read the item. Make the field optional, or give it a default.",
+  ],
+  [
+    "a type changes",
+    99,
+    { size: optional(text({ max: 9 })) },
+    {},
+    `In item 99 of cups, the field size ${UNDECLARED}`,
+  ],
+  [
+    "a value goes",
+    300,
+    { colour: optional(oneOf(["blue"])) },
+    {},
+    `In item 300 of cups, the field colour ${UNDECLARED}`,
+  ],
+  ["an optional field is new", 1, { note: optional(text({ max: 9 })) }, {}, ""],
+  ["a field has a default", 1, { grade: optional(text({ max: 9 }), "A") }, {}, ""],
+  ["a maximum is lower", 1, { name: text({ max: 2 }) }, { name: "B" }, ""],
+])(
+  "openCollections() refuses a declaration only if stored items break it: %s",
+  async (_, odd, changes, example, why) => {
+    const store = await withOddCup(odd);
+    const fields: Members = { ...FIELDS, ...changes };
+    const examples = { item: { ...DECLARATION.examples.item, ...example }, change: {} };
+    const changed = resource({ ...DECLARATION, fields, filters: [], examples });
+
+    assertEquals(await refusalOf(store, [changed]), why);
+    assertEquals(await refusalOf(store, [changed], false), "");
+    await store.close();
+  },
+);
+
 Deno.test("openCollections() refuses filters that another process declares at the same time", async () => {
   const store = await openMemory();
   const one = resource({ ...DECLARATION, filters: ["isNew"] });

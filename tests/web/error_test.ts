@@ -20,6 +20,7 @@ Deno.test("service returns a bare 500 for an internal error, and logs where it w
     id: "r1",
     route: "/v1/things/:thingId",
     error: "CorruptRow",
+    reason: "A row of usage is not JSON",
   });
   assertMatch(at, /^src\/engine\/row\.ts:\d+$/);
 });

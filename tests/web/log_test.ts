@@ -118,7 +118,7 @@ Deno.test("createLog() removes secrets from a reason before truncating it to 200
   assertEquals(reasons, [`${"x".repeat(190)}[secret] i`, `${"x".repeat(188)} [secret]`]);
 });
 
-Deno.test("service logs KV's own message if KV fails, but no message of other errors", async () => {
+Deno.test("service logs KV's own message if KV fails, and names an item that it cannot read", async () => {
   await using service = await Harness.open();
   service.expectsErrors = true;
   const { apiKey: key } = await service.createAccount();
@@ -135,7 +135,7 @@ Deno.test("service logs KV's own message if KV fails, but no message of other er
   const logged = service.errors.map(({ error, reason }) => [error, reason]);
   assertEquals(logged, [
     ["StoreUnavailable (TypeError)", "database or disk is full"],
-    ["CorruptRow", undefined],
+    ["CorruptRow", "Item 1 of things is not a thing"],
   ]);
   assertEquals(JSON.stringify(service.errors).includes("secret"), false);
 });
