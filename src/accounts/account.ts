@@ -1,6 +1,6 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
-import { BIDI_CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
+import { ApiError, BIDI_CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
@@ -62,6 +62,8 @@ export interface Account {
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
   /** Missing before the first rotation. */
   readonly rotations?: Rotations;
+  /** Chosen by an operator and unique, so that creating the account can safely be repeated. Clients do not see it. */
+  readonly reference?: string;
 }
 
 /** Maximum length of an account's name. */
@@ -120,9 +122,24 @@ export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];
 }
 
+/** Key of the row with the ID of the account that has a reference. Releases before 1.1.0 do not delete it with the account. */
+export function referenceKey(reference: string): Deno.KvKey {
+  return ["account_references", reference];
+}
+
 /** Key of the row with an API key's account ID. */
 export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
+}
+
+/** Another account has the reference of a new one. */
+export class AccountExists extends ApiError {
+  readonly accountId: string;
+
+  constructor(accountId: string) {
+    super(ERRORS.account_exists, `Account ${accountId} has this reference.`, {}, { accountId });
+    this.accountId = accountId;
+  }
 }
 
 /**

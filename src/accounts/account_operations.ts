@@ -179,7 +179,8 @@ export function accountOperations({ store, accounts, usedBy, realm }: AccountOpe
     description: "Creates a new API key. The key of this request stays valid for `graceSeconds`, " +
       `${GRACE_SECONDS} by default. So if the response is lost, you can send the request again with the same key. The ` +
       "lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to 0: " +
-      "every earlier key stops working immediately, and `previousKeyExpiresAt` is null. A rotation does not reset " +
+      "every earlier key stops working immediately, and `previousKeyExpiresAt` is null. If that response is lost, the " +
+      "account may be left without a key, and only the operator can make a new one. A rotation does not reset " +
       `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour. Do not send an Idempotency-Key: it ` +
       "is rejected, because API keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },

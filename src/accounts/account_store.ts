@@ -1,7 +1,9 @@
 import { dayOf } from "../base/mod.ts";
 import {
   type Decided,
+  decodeJson,
   encodeJson,
+  type Entry,
   type Store,
   type Transaction,
   type VersionRow,
@@ -23,6 +25,7 @@ import {
 } from "../limits/mod.ts";
 import {
   type Account,
+  AccountExists,
   accountKey,
   ACCOUNTS,
   apiKeyKey,
@@ -31,6 +34,7 @@ import {
   hasKey,
   type Issued,
   keyHashesOf,
+  referenceKey,
 } from "./account.ts";
 import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
 
@@ -45,7 +49,7 @@ export interface AccountPage {
 }
 
 /** The data for a new account. */
-export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp">;
+export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp" | "reference">;
 
 /** Maximum number of accounts whose environments are read. */
 export const MAX_READ = 100;
@@ -85,8 +89,11 @@ export class AccountStore {
     this.#environment = environment;
   }
 
-  /** Creates an account with a key. */
-  creating(newAccount: NewAccount, now: number): Transaction<Issued> {
+  /**
+   * Creates an account with a key. The transaction throws AccountExists if another account has its reference, except
+   * `gone`, the ID of an account that has been removed.
+   */
+  creating(newAccount: NewAccount, now: number, gone?: string): Transaction<Issued> {
     const environment = this.#environment;
     const apiKey = createApiKey(environment);
     const id = `acct_${randomBase62(16)}`;
@@ -100,9 +107,17 @@ export class AccountStore {
       keyHash: hashApiKey(apiKey),
       previousKey: null,
     };
+    const { reference } = newAccount;
+    const reads = reference === undefined ? [] : [referenceKey(reference)];
     return {
       queue: "changes",
-      decide(_rows, write) {
+      reads,
+      decide(rows, write) {
+        for (const key of reads) {
+          const owner = ownerIn(rows.get(key));
+          if (owner !== undefined && owner !== gone) throw new AccountExists(owner);
+          write.set(key, encodeJson(id));
+        }
         write.set(accountKey(id), encodeJson(account));
         write.set(usageKey(id), encodeUsage(UNUSED));
         write.set(apiKeyKey(account.keyHash), encodeJson(id));
@@ -114,6 +129,13 @@ export class AccountStore {
   /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
     return decodeState(ACCOUNTS, id, await this.#store.getMany(stateKeys(ACCOUNTS, id))) ?? null;
+  }
+
+  /** Reads the account with this reference, and its usage; null if there is none. */
+  async findByReference(reference: string): Promise<AccountState | null> {
+    const [row = null] = await this.#store.getMany([referenceKey(reference)]);
+    const id = ownerIn(row);
+    return id === undefined ? null : await this.find(id);
   }
 
   /** Reads `size` accounts, in the order of their IDs, from the first one after `after`. */
@@ -195,16 +217,20 @@ export class AccountStore {
    * Removes an account and the rows that belong only to it, if `condition` allows it. The result is whether it was
    * removed; null if no account has this ID.
    */
-  removing(id: string, condition: (state: AccountState) => boolean): Transaction<boolean | null> {
+  removing(
+    { id, reference }: Pick<Account, "id" | "reference">,
+    condition: (state: AccountState) => boolean,
+  ): Transaction<boolean | null> {
+    const references = reference === undefined ? [] : [referenceKey(reference)];
     return this.#ofState(id, (before, write) => {
       if (!condition(before)) return false;
       const day = dayOf(before.usage.minute);
-      for (const key of [accountKey(id), usageKey(id)]) write.delete(key);
+      for (const key of [accountKey(id), usageKey(id), ...references]) write.delete(key);
       for (const hash of keyHashesOf(before.holder)) write.delete(apiKeyKey(hash));
       for (let ago = 0; ago <= DAYS_KEPT; ago++) write.delete(dayTotalKey(day - ago, id));
       write.bump(this.#version);
       return true;
-    });
+    }, references);
   }
 
   /** A transaction on an open account; null if no open account has this ID. */
@@ -224,15 +250,16 @@ export class AccountStore {
     };
   }
 
-  /** A transaction on an account and its usage; null if no account has this ID. */
+  /** A transaction on an account, its usage and `others`; null if no account has this ID. */
   #ofState<Result extends Decided>(
     id: string,
     decide: (state: AccountState, write: Write) => Result,
+    others: readonly Deno.KvKey[] = [],
   ): Transaction<Result | null> {
     const keys = stateKeys(ACCOUNTS, id);
     return {
       queue: "changes",
-      reads: keys,
+      reads: [...keys, ...others],
       decide(rows, write) {
         const state = decodeState(ACCOUNTS, id, keys.map((key) => rows.get(key)));
         return state ? decide(state, write) : null;
@@ -245,4 +272,9 @@ export class AccountStore {
     write.bump(this.#version);
     return account;
   }
+}
+
+/** The ID of the account that has a reference. */
+function ownerIn(row: Entry | null): string | undefined {
+  return row ? decodeJson<string>(row) : undefined;
 }

@@ -84,11 +84,7 @@ export function createApp(options: AppOptions): App {
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
     const done = (response: Response) => finish(arrival, response);
-    const fail = (error: unknown) => {
-      const late = error instanceof OutOfTime ? arrival.ifLate?.() : undefined;
-      if (late) return done(late);
-      return done(errorResponse(asApiError(error, arrival)));
-    };
+    const fail = (error: unknown) => done(errorResponse(asApiError(error, arrival)));
     if (inFlight.isStopping) return done(errorResponse(STOPPING));
     if (inFlight.isFull) return done(errorResponse(OVERLOADED));
     try {
@@ -174,14 +170,8 @@ export function createApp(options: AppOptions): App {
       now,
       accountId: admission?.account?.id ?? "",
       address,
-      async transact(transaction, mayBegin) {
-        const done = await transactions.run(transaction, {
-          assumes,
-          mayBegin() {
-            budget.check();
-            mayBegin?.();
-          },
-        });
+      async transact(transaction) {
+        const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check() });
         // Later commits do not check it: if that failed, the handler would run again and repeat this commit.
         if (done.committed) assumes = undefined;
         return done.result;
@@ -191,7 +181,6 @@ export function createApp(options: AppOptions): App {
           readJsonObject(request, { ...bodyRules, ...rules }, senderOf(arrival)),
         ),
       note: (id) => void (arrival.ids ??= new Set()).add(id),
-      ifLate: (respond) => void (arrival.ifLate = respond),
     };
   }
 

@@ -34,8 +34,6 @@ export interface Arrival {
   operation: string | undefined;
   /** IDs for the log line of an operator's request, if there are any. */
   ids: Set<string> | undefined;
-  /** Returns the handler's response if the request times out. */
-  ifLate: (() => Response | undefined) | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
   body: Promise<JsonBody> | undefined;
 }
@@ -126,7 +124,6 @@ export function createArrivals(
       admission: undefined,
       operation: undefined,
       ids: undefined,
-      ifLate: undefined,
       body: undefined,
     };
   };

@@ -80,7 +80,6 @@ export function createService(options: ServiceOptions): Service {
   const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
   const described = { ...options, version: VERSION, operations: () => operations };
   const usedBy = (state: AccountState) => permits.usageOf(state);
-  const isStopping = () => options.inFlight.isStopping;
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
     ...PARTS.flatMap((part) => part.operations(described)),
@@ -90,7 +89,7 @@ export function createService(options: ServiceOptions): Service {
     ...healthOperations(store),
     ...(operatorTokens.length === 0
       ? []
-      : servedOperations({ store, accounts, items, parts: PARTS, usedBy, isStopping }, { title, publicUrl })),
+      : servedOperations({ store, accounts, items, parts: PARTS, usedBy }, { title, publicUrl })),
     ...(metricsTokens.length === 0
       ? []
       : [metricsOperation({ ...options, prefix, version: VERSION, parts: PARTS, permits })]),
@@ -113,7 +112,7 @@ export function createService(options: ServiceOptions): Service {
     sweeps: [
       (now) => sweepReplies(store, now),
       (now) =>
-        sweepSignUps(store, (id, condition) => transactions.run(accounts.removing(id, condition)), now),
+        sweepSignUps(store, (id, condition) => transactions.run(accounts.removing({ id }, condition)), now),
       (now) => sweepCounts(store, now),
       (now) => sweepDayTotals(store, now),
       () => store.sweep(),

@@ -23,16 +23,12 @@ export interface Job {
   refusals: number;
   /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
   hasFailed: boolean;
-  decide(rows: Rows, write: Write, now: number): Outcome;
+  decide(rows: Rows, write: Write, now: number): Resolve;
   reject(reason: unknown): void;
 }
 
-/** A transaction's decision, before its commit. */
-interface Outcome {
-  readonly result: unknown;
-  /** Resolves the call. */
-  resolve(done: Omit<Done<unknown>, "result">): void;
-}
+/** Resolves a job's call with its decision. */
+type Resolve = (done: Omit<Done<unknown>, "result">) => void;
 
 /** Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected. */
 type Verdict = "joined" | "settled" | "left out";
@@ -60,7 +56,7 @@ const NO_CHANGES: Map<string, Entry | null> = new Map();
 /** What one job adds to a commit: its decision on the rows as earlier contributions leave them. */
 class Contribution implements Rows, Write {
   readonly job: Job;
-  readonly outcome: Outcome;
+  readonly resolve: Resolve;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
   /** Rows as this contribution leaves them, by name. */
@@ -78,12 +74,12 @@ class Contribution implements Rows, Write {
     this.#earlier = earlier;
     this.changed = isBlind(job) ? NO_CHANGES : new Map();
     try {
-      this.outcome = job.decide(this, this, now);
+      this.resolve = job.decide(this, this, now);
     } catch (error) {
       this.changes.length = 0;
       this.bumps.length = 0;
       this.changed.clear();
-      this.outcome = { result: undefined, resolve: () => job.reject(error) };
+      this.resolve = () => job.reject(error);
     } finally {
       this.#hasDecided = true;
     }
@@ -183,7 +179,7 @@ export class Round {
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
       if (!isRead && checks.length > 0) return leaveUnread(job);
-      contribution.outcome.resolve({ committed: false, rows: this.#rowsOf(job) });
+      contribution.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
     if (!this.#hasRoomFor(contribution)) {
@@ -227,9 +223,9 @@ export class Round {
   /** Resolves its jobs' calls after the commit has applied. It began at `started`, on the `performance.now()` clock. */
   resolve(versionstamp: string, started: number): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
-    for (const { job, outcome, hasWritten } of this.contributions) {
+    for (const { job, resolve, hasWritten } of this.contributions) {
       job.options.assumes?.noteHeld(started);
-      outcome.resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
+      resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
     }
   }
 

@@ -76,13 +76,11 @@ export interface Done<Result> {
   readonly rows: readonly KnownRow[];
 }
 
-/** It is unknown whether a transaction was carried out. If it was, it had this `result`. */
+/** It is unknown whether a transaction was carried out. */
 export class Unresolved extends StoreUnavailable {
   override readonly name = "Unresolved";
-  readonly result: unknown;
 
-  constructor(result: unknown, cause: unknown) {
+  constructor(cause: unknown) {
     super("It is not known whether the transaction was carried out", { cause });
-    this.result = result;
   }
 }

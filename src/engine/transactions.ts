@@ -193,7 +193,7 @@ class Line {
           result.catch(() => {}); // If it still writes, that throws.
           throw new TypeError("A transaction decides at once: decide() returned a promise");
         }
-        return { result, resolve: (done) => resolve({ result, ...done }) };
+        return (done) => resolve({ result, ...done });
       },
       reject,
     };
@@ -314,8 +314,8 @@ class Line {
       const found = await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined);
       if (found?.ok) return found;
       const again: Job[] = [];
-      for (const { job, outcome } of contributions) {
-        if (found === undefined) this.#fail([job], new Unresolved(outcome.result, error));
+      for (const { job } of contributions) {
+        if (found === undefined) this.#fail([job], new Unresolved(error));
         else if (job.hasFailed) {
           this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
         } else {

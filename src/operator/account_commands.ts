@@ -1,3 +1,5 @@
+import { pause } from "../base/mod.ts";
+import { StoreUnavailable } from "../engine/mod.ts";
 import { isValid, type Parsed, REPLAY_HOURS, type Schema } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import { ACCOUNT_NAME, isPlan, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
@@ -10,8 +12,9 @@ import {
   ISSUED,
   MAX_BATCH,
   MAX_PAGE,
+  REFERENCE,
 } from "./account_operations.ts";
-import type { Client } from "./client.ts";
+import { type Client, Unanswered } from "./client.ts";
 import {
   type Arguments,
   type Command,
@@ -24,6 +27,7 @@ import {
 import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
 type Account = Parsed<typeof ACCOUNT>;
+type Issued = Parsed<typeof ISSUED>;
 
 /** A plan as requests have it. */
 interface ChosenPlan {
@@ -42,21 +46,33 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
   commands: {
     create: {
       words: ["NAME"],
-      options: { plan: { value: PLANS.join("|") }, ...OF_PLAN },
+      options: { plan: { value: PLANS.join("|") }, ...OF_PLAN, reference: { value: "TEXT" } },
       help: `create an account and print its API key, which is shown only once; the default plan is free, and
-        enterprise needs --per-minute and --per-day. If NAME is -, create an account for each name on standard input,
-        and print NAME, a tab and the key of each; if the connection to a service breaks or you press Ctrl-C, some
-        accounts may exist whose keys were not printed: see accounts list`,
+        enterprise needs --per-minute and --per-day. No two accounts can have the same --reference, such as your own
+        id of a customer. If NAME is -, create an account for each name on standard input, and print NAME, a tab and
+        the key of each; if you press Ctrl-C, some accounts may exist whose keys were not printed: see accounts list`,
       prepare({ words: [name = ""], options }, io) {
         const plan = parsePlan(options.get("plan")?.at(-1) ?? "free", options);
         if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
           throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
         }
+        const reference = options.get("reference")?.at(-1);
+        if (reference !== undefined && !isValid(REFERENCE, reference)) {
+          throw new UsageError("--reference must have 1 to 100 visible ASCII characters");
+        }
+        if (reference !== undefined && name === "-") {
+          throw new UsageError("--reference is for one NAME, not for -");
+        }
         return async (client) => {
           const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, ACCOUNTS).catch(() => []);
-          const created = name === "-"
-            ? await createMany(plan, client, io)
-            : [await create({ name, ...plan }, client, io)];
+          const created: Account[] = [];
+          if (name === "-") await createMany(plan, client, io, created);
+          else {
+            await create([{ name, reference }], plan, client, io, async (issued) => {
+              await printKey("Created", issued, io);
+              created.push(issued.account);
+            });
+          }
           const own = new Set(created.map(({ id }) => id));
           const others = (await first).filter(({ id }) => !own.has(id));
           const environment = created[0]?.environment;
@@ -217,71 +233,79 @@ function namesIn(lines: readonly string[]): readonly string[] {
   return names;
 }
 
-async function create(body: object, client: Client, io: CommandIo): Promise<Account> {
-  const issued = await client.call("POST", ACCOUNTS_PATH, ISSUED, body);
-  await printKey("Created", issued, io);
-  return issued.account;
+/** Pauses before a request that got no response is repeated, in ms. */
+const PAUSES = [1_000, 5_000, 15_000];
+
+/**
+ * Creates accounts, and passes each with its key to `print`. Repeats what gets no response. If an account then exists,
+ * its key was lost, and it gets a new one. An account with a given reference may be another, so it keeps its key.
+ */
+async function create(
+  accounts: readonly { readonly name: string; readonly reference?: string | undefined }[],
+  plan: ChosenPlan,
+  client: Client,
+  { err }: CommandIo,
+  print: (issued: Issued) => Promise<void>,
+): Promise<void> {
+  const given = new Set(accounts.map(({ reference }) => reference));
+  let left = accounts.map(({ name, reference = crypto.randomUUID() }) => ({ name, reference }));
+  const attempt = async () => {
+    const body = { ...plan, accounts: left };
+    const creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, CREATIONS, body);
+    for (const { reference, accountId: id, ...created } of creations) {
+      if (id !== undefined && given.has(reference)) {
+        throw new CommandError(
+          `Account ${id} has this reference. To give it a new key: accounts rotate ${id}`,
+        );
+      }
+      const { account, apiKey } = id ? await client.call("POST", `${pathOf(id)}/rotate`, ISSUED) : created;
+      if (account === undefined || apiKey === undefined) continue;
+      await print({ account, apiKey });
+      left = left.filter((one) => one.reference !== reference);
+    }
+    if (left.length > 0) throw new Unanswered("Some accounts were not created");
+  };
+  for (const ms of PAUSES) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Unanswered || error instanceof StoreUnavailable)) throw error;
+      err(`${error.message}. Trying again in ${ms / 1_000} s.`);
+      await pause(ms);
+    }
+  }
+  await attempt();
 }
 
 /** Number of creations after which progress is printed. */
 const PROGRESS = 500;
 
-/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. Resolves to the accounts. */
-async function createMany(
-  plan: ChosenPlan,
-  client: Client,
-  { input, out, err }: CommandIo,
-): Promise<readonly Account[]> {
-  const names = namesIn(await input());
-  const made: Account[] = [];
-  const printProgress = (end = "") => err(`Created ${made.length} of ${names.length} accounts.${end}`);
-  const stop = (reason: unknown) => {
-    printProgress(made.length > 0 ? ` The last one is ${made.at(-1)?.name}.` : "");
-    return reason;
-  };
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and adds it to `made`. */
+async function createMany(plan: ChosenPlan, client: Client, io: CommandIo, made: Account[]): Promise<void> {
+  const names = namesIn(await io.input());
+  const printProgress = () => io.err(`Created ${made.length} of ${names.length} accounts.`);
   if (names.length === 0) printProgress();
   for (let start = 0; start < names.length; start += MAX_BATCH) {
-    const some = names.slice(start, start + MAX_BATCH);
-    let creations: Parsed<typeof CREATIONS>;
+    const some = names.slice(start, start + MAX_BATCH).map((name) => ({ name }));
     try {
-      creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, CREATIONS, { names: some, ...plan });
+      await create(some, plan, client, io, async ({ account, apiKey }) => {
+        await io.out(`${account.name}\t${apiKey}`);
+        made.push(account);
+      });
     } catch (error) {
-      err("Some of the next accounts may exist although their keys were not printed: see accounts list.");
-      throw stop(error);
-    }
-    const issued = creations.filter(({ account }) => account !== undefined);
-    for (const [index, { name, outcome, account, apiKey }] of issued.entries()) {
-      if (outcome === "in_doubt") {
-        err(`The KV did not respond, so this key of ${account?.id} may not be valid:`);
-      }
-      try {
-        await out(`${name}\t${apiKey}`);
-      } catch (error) {
-        const unprinted = issued.slice(index).map(({ account }) => account?.id);
-        err(
-          `The keys of ${unprinted.join(", ")} could not be printed: replace each with accounts rotate ID.`,
-        );
-        throw stop(error);
-      }
-      if (account && outcome === "created") made.push(account);
-    }
-    if (made.length < start + some.length) {
-      const missing = creations.filter(({ account }) => account === undefined).map(({ name }) => name);
-      if (missing.length > 0) err(`Not created: ${missing.join(", ")}.`);
-      const next = names[start + some.length];
-      throw stop(
-        new CommandError(next === undefined ? "Try these again" : `Try these again, and go on with ${next}`),
-      );
+      printProgress();
+      const last = names[start + some.length - 1];
+      io.err(`More accounts, up to ${last}, may exist without a printed key: see accounts list.`);
+      throw error;
     }
     if (made.length % PROGRESS === 0 || made.length === names.length) printProgress();
   }
-  return made;
 }
 
 /** Prints an account's new key. `what` is the participle to print, such as `Created`. */
 async function printKey(
   what: string,
-  { account, apiKey }: Parsed<typeof ISSUED>,
+  { account, apiKey }: Issued,
   { out, err }: CommandIo,
 ): Promise<void> {
   err(`${what}: ${describe(account)}`);

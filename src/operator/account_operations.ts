@@ -1,11 +1,10 @@
-import { StoreUnavailable, type Transaction, Unresolved } from "../engine/mod.ts";
+import { StoreUnavailable } from "../engine/mod.ts";
 import {
   answer,
   ApiError,
   boolean,
   COUNT,
   createResponse,
-  errorResponse,
   ERRORS,
   integer,
   list,
@@ -16,7 +15,6 @@ import {
   oneOf,
   operation,
   optional,
-  OutOfTime,
   type Parsed,
   partial,
   REPLAY_HOURS,
@@ -41,6 +39,7 @@ import type { Call, Operation } from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_NAME,
+  AccountExists,
   type Issued,
   type Plan,
   PLAN_LIMITS,
@@ -58,8 +57,6 @@ export interface AccountStores {
   readonly parts: readonly Part[];
   /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
-  /** Whether the process is stopping, so that no key should be issued any more. */
-  readonly isStopping: () => boolean;
 }
 
 /** Path of the accounts. */
@@ -68,8 +65,6 @@ export const ACCOUNTS_PATH = "/operator/v1/accounts";
 export const MAX_PAGE = 500;
 /** Maximum number of accounts created by one request. */
 export const MAX_BATCH = 50;
-/** For this long after the request, in ms, a commit of a new key may begin. The commit may take 16 s. */
-const ISSUE_TIMEOUT = 10_000;
 /** Maximum of a limit. */
 export const MAX_LIMIT = 1e12;
 /** Maximum time that the previous key stays valid after a rotation, in seconds. */
@@ -87,6 +82,7 @@ export const ACCOUNT = named(
   answer({
     id: text(),
     name: text(),
+    reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
     environment: oneOf(["production", "staging"]),
     plan: PLAN,
     state: oneOf(STATES),
@@ -110,6 +106,7 @@ export const ACCOUNT = named(
     examples: [{
       id: EXAMPLES.account.id,
       name: EXAMPLES.account.name,
+      reference: "customer-7",
       environment: "staging",
       plan: "free",
       state: "active",
@@ -137,24 +134,21 @@ export const ACCOUNTS = named("Accounts", list(ACCOUNT, MAX_PAGE));
 /** An account and its new key. */
 export const ISSUED = named("IssuedKey", answer({ account: ACCOUNT, apiKey: SHOWN_KEY }));
 
-/** Members of the error `key_in_doubt`. */
-const IN_DOUBT = {
-  account: optional(ACCOUNT),
-  apiKey: optional(text({ description: "With `key_in_doubt`: an API key that may not be valid" })),
-};
-
-/** The result of a batch: the outcome for each name, in order. */
+/** The result of a batch: the outcome for each account, in order. */
 export const CREATIONS = named(
   "Creations",
   list(
     answer({
       name: text(),
-      outcome: oneOf(["created", "in_doubt", "not_begun"], {
-        description: "`in_doubt`: the store did not respond, so the key may not be valid. `not_begun`: the " +
-          "account does not exist.",
+      reference: optional(text()),
+      outcome: oneOf(["created", "exists", "failed"], {
+        description:
+          "`exists`: the account `accountId` has this reference. `failed`: the store did not respond, so it " +
+          "is unknown whether the account was created.",
       }),
       account: optional(ACCOUNT),
       apiKey: optional(SHOWN_KEY),
+      accountId: optional(text()),
     }),
     MAX_BATCH,
   ),
@@ -165,13 +159,25 @@ const PLAN_MEMBERS = {
   plan: optional(PLAN, "free"),
   limits: optional(object({ minute: LIMIT, day: LIMIT }, { description: LIMITS_TEXT })),
 };
+/** The reference in a request. */
+export const REFERENCE: Schema<string> = text({
+  max: 100,
+  pattern: /^[!-~]*$/,
+  rule: "have only visible ASCII characters",
+  description: "Your own identifier of the account. No other account can have it, and it never changes.",
+});
+const IDENTITY = { name: ACCOUNT_NAME, reference: optional(REFERENCE) };
 const CREATION = named(
   "AccountCreation",
-  object({ name: ACCOUNT_NAME, ...PLAN_MEMBERS }, { examples: [{ name: "me", plan: "pro" }] }),
+  object({ ...IDENTITY, ...PLAN_MEMBERS }, {
+    examples: [{ name: "me", reference: "customer-7", plan: "pro" }],
+  }),
 );
 const BATCH = named(
   "AccountBatch",
-  object({ names: list(ACCOUNT_NAME, MAX_BATCH), ...PLAN_MEMBERS }, { examples: [{ names: ["me", "you"] }] }),
+  object({ accounts: list(object(IDENTITY), MAX_BATCH), ...PLAN_MEMBERS }, {
+    examples: [{ accounts: [{ name: "me", reference: "customer-7" }, { name: "you" }] }],
+  }),
 );
 const ACCOUNT_PATCH = named(
   "AccountPatch",
@@ -204,7 +210,7 @@ const ACCOUNT_ID: Schema<string> = {
 const ID = { id: ACCOUNT_ID };
 
 /** Operations on accounts. */
-export function accountOperations({ accounts, parts, usedBy, isStopping }: AccountStores): Operation[] {
+export function accountOperations({ accounts, parts, usedBy }: AccountStores): Operation[] {
   const common = { access: "operator", tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
   const ofAccount = { ...common, params: ID, errors: [ERRORS.account_not_found] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
@@ -232,13 +238,17 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
       ),
       state: optional(oneOf(STATES, { description: "Filter by state" })),
       plan: optional(oneOf(PLANS, { description: "Filter by plan" })),
+      reference: optional(REFERENCE),
     },
     answers: {
       200: { description: "A page of accounts", body: ACCOUNTS, headers: ["Link", "Cache-Control"] },
     },
   }, async ({ query }, { now }) => {
-    const { limit, cursor, state, plan } = query;
-    const page = await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit);
+    const { limit, cursor, state, plan, reference } = query;
+    const page = reference === undefined ? await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit) : {
+      states: [await accounts.findByReference(reference)].filter((one) => one !== null),
+      next: undefined,
+    };
     const details = page.states.map((state) => detailsOf({ ...state, usage: usedBy(state) }, now));
     const found = details.filter((one) =>
       one.state === (state ?? one.state) && one.plan === (plan ?? one.plan)
@@ -256,16 +266,15 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     method: "POST",
     path: ACCOUNTS_PATH,
     summary: "Create an account",
-    description: "Creates an account and returns its API key, which is shown only once.",
+    description:
+      "Creates an account and returns its API key, which is shown only once. If you send a `reference`, you can safely " +
+      "repeat the request: if the account exists, the response is 409 with its id, and you can give it a new key.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: CREATION,
     answers: shownKey("The account and its API key"),
-    errors: [ERRORS.key_in_doubt],
-    errorMembers: IN_DOUBT,
-  }, async ({ body: { name, ...rest } }, call: Call) => {
-    const creation = accounts.creating({ ...planOf(rest), name, signedUp: false }, call.now);
-    const made = await issue(creation, UNUSED, call, soon());
-    call.note(made.account.id);
+    errors: [ERRORS.account_exists],
+  }, async ({ body }, call: Call) => {
+    const made = await create({ ...body, ...planOf(body), signedUp: false }, call);
     return issued(made, UNUSED, call);
   });
 
@@ -276,32 +285,33 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     path: `${ACCOUNTS_PATH}/batch`,
     summary: "Create accounts",
     description:
-      "Creates an account for each name. The answer has the outcome for each, and the new account's API " +
-      "key. If the connection breaks, some accounts may exist whose keys were lost: see `GET /accounts`.",
+      "Creates accounts. The answer has the outcome for each, and the API key of each new one. With references, " +
+      "you can safely repeat the request.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: BATCH,
     answers: {
-      200: { description: "The outcome for each name", body: CREATIONS, headers: ["Cache-Control"] },
+      200: { description: "The outcome for each account", body: CREATIONS, headers: ["Cache-Control"] },
     },
-  }, async ({ body: { names, ...rest } }, call: Call) => {
+  }, async ({ body: { accounts: identities, ...rest } }, call: Call) => {
     const plan = { ...planOf(rest), signedUp: false };
-    const mayBegin = soon();
-    const creations = names.map((name) => new Issue(accounts.creating({ ...plan, name }, call.now)));
-    const answer = () =>
-      shown<typeof CREATIONS>(creations.map(({ pending, isCertain }, index) => {
-        const name = names[index] ?? "";
-        if (pending === undefined) return { name, outcome: "not_begun" };
-        const { account, apiKey } = pending;
-        call.note(account.id);
-        const outcome = isCertain ? "created" : "in_doubt";
-        return { name, outcome, account: detailsOf({ holder: account, usage: UNUSED }, call.now), apiKey };
-      }));
-    call.ifLate(answer);
-    const results = await Promise.allSettled(creations.map((creation) => creation.run(call, mayBegin)));
-    const failure = results.find((result) => result.status === "rejected" && isBug(result.reason));
-    // If another account's key must be shown, the response is not the failure.
-    if (failure?.status === "rejected" && creations.every(({ pending }) => !pending)) throw failure.reason;
-    return answer();
+    const failures: StoreUnavailable[] = [];
+    const creations = await Promise.all(identities.map(async (identity) => {
+      try {
+        const { account, apiKey } = await create({ ...plan, ...identity }, call);
+        const details = detailsOf({ holder: account, usage: UNUSED }, call.now);
+        return { ...identity, outcome: "created", account: details, apiKey } as const;
+      } catch (error) {
+        if (error instanceof AccountExists) {
+          return { ...identity, outcome: "exists", accountId: error.accountId } as const;
+        }
+        if (!(error instanceof StoreUnavailable)) throw error;
+        failures.push(error);
+        return { ...identity, outcome: "failed" } as const;
+      }
+    }));
+    const [failure] = failures;
+    if (failure && failures.length === identities.length) throw failure;
+    return shown<typeof CREATIONS>(creations);
   });
 
   const getAccount = operation(
@@ -348,12 +358,10 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     body: ROTATION,
     bodyIsOptional: true,
     answers: shownKey("The account and its new API key"),
-    errors: [ERRORS.account_not_found, ERRORS.key_in_doubt],
-    errorMembers: IN_DOUBT,
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await findOpen(id, call);
-    const rotation = accounts.rotating(id, graceSeconds * 1_000, call.now);
-    return issued(open(await issue(rotation, usage, call, soon()), id), usage, call);
+    const rotated = await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now));
+    return issued(open(rotated, id), usage, call);
   });
 
   const unban = action(
@@ -392,8 +400,8 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     answers: { 204: { description: "The account was deleted" } },
     errors: [ERRORS.account_not_found, ERRORS.account_open, ...removals.flatMap(({ errors }) => errors)],
   }, async ({ params: { id } }, call: Call) => {
-    await find(id, call);
-    const removal = accounts.removing(id, ({ holder: account }) => {
+    const { holder } = await find(id, call);
+    const removal = accounts.removing(holder, ({ holder: account }) => {
       if (account.closedAt !== null) return true;
       throw new ApiError(ERRORS.account_open, `Account ${id} is open; close it first.`);
     });
@@ -404,12 +412,24 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
     return createResponse(null, { status: 204 });
   });
 
-  /** Returns a function that throws OutOfTime if no key may be issued any more, because the client might not get it. */
-  function soon(): () => void {
-    const begun = performance.now();
-    return () => {
-      if (isStopping() || performance.now() - begun > ISSUE_TIMEOUT) throw new OutOfTime();
-    };
+  /**
+   * Creates an account. `gone` is the ID of one that had its reference and has been removed.
+   *
+   * @throws {AccountExists}
+   */
+  async function create(account: NewAccount, call: Call, gone?: string): Promise<Issued> {
+    try {
+      const made = await call.transact(accounts.creating(account, call.now, gone));
+      call.note(made.account.id);
+      return made;
+    } catch (error) {
+      if (!(error instanceof AccountExists)) throw error;
+      const { accountId } = error;
+      const isGone = gone === undefined && await accounts.find(accountId) === null;
+      if (isGone) return await create(account, call, accountId);
+      call.note(accountId);
+      throw error;
+    }
   }
 
   async function find(id: string, { note }: Call): Promise<AccountState> {
@@ -472,73 +492,6 @@ export function accountOperations({ accounts, parts, usedBy, isStopping }: Accou
   ];
 }
 
-/** A transaction that issues a key, and what is known about the key. */
-class Issue<Result extends Issued | null> {
-  /** The key that may be stored; undefined if none is. */
-  pending: Issued | undefined;
-  /** Whether the key is stored. */
-  isCertain = false;
-  readonly #transaction: Transaction<Result>;
-
-  constructor(transaction: Transaction<Result>) {
-    this.#transaction = transaction;
-  }
-
-  /** Runs the transaction. Its error is that of `call.transact`. */
-  async run(call: Call, mayBegin: () => void): Promise<Result> {
-    const { decide } = this.#transaction;
-    const noting: Transaction<Result> = {
-      ...this.#transaction,
-      // The same key each time it runs.
-      decide: (...rows) => {
-        const result = decide(...rows);
-        this.pending = result ?? undefined;
-        return result;
-      },
-    };
-    try {
-      const result = await call.transact(noting, mayBegin);
-      this.isCertain = true;
-      return result;
-    } catch (error) {
-      if (!(error instanceof Unresolved)) this.pending = undefined;
-      throw error;
-    }
-  }
-}
-
-/** Issues a key for an account with this usage. @throws {ApiError} `key_in_doubt` */
-async function issue<Result extends Issued | null>(
-  transaction: Transaction<Result>,
-  usage: Usage,
-  call: Call,
-  mayBegin: () => void,
-): Promise<Result> {
-  const one = new Issue(transaction);
-  const inDoubt = () => {
-    if (one.pending === undefined) return undefined;
-    const { account, apiKey } = one.pending;
-    call.note(account.id);
-    const message =
-      "The store did not respond, so this key may not be valid. Keep it, and try it once the store responds.";
-    const members = { account: detailsOf({ holder: account, usage }, call.now), apiKey };
-    return new ApiError(ERRORS.key_in_doubt, message, { "retry-after": "5" }, members);
-  };
-  call.ifLate(() => {
-    const error = inDoubt();
-    return error && errorResponse(error);
-  });
-  try {
-    return await one.run(call, mayBegin);
-  } catch (error) {
-    throw inDoubt() ?? error;
-  }
-}
-
-function isBug(error: unknown): boolean {
-  return !(error instanceof StoreUnavailable || error instanceof OutOfTime);
-}
-
 /** The 201 with an account and its key. */
 function issued({ account, apiKey }: Issued, usage: Usage, call: Call): Response {
   const details = detailsOf({ holder: account, usage }, call.now);
@@ -590,12 +543,14 @@ function detailsOf(
   { holder: account, usage: stored }: Pick<AccountState, "holder" | "usage">,
   now: number,
 ): Parsed<typeof ACCOUNT> {
-  const { id, name, environment, plan, limits, signedUp, createdAt, suspendedAt, closedAt } = account;
+  const { id, name, reference = null, environment, plan, limits, signedUp, createdAt } = account;
+  const { suspendedAt, closedAt } = account;
   const usage = roll(stored, now);
   const isBanned = usage.bannedUntil > now;
   return {
     id,
     name,
+    reference,
     environment,
     plan,
     state: stateOf(account, isBanned),

@@ -1,13 +1,15 @@
 import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/mod.ts";
-import { CommandError, KeyInDoubt } from "./command_line.ts";
+import { CommandError } from "./command_line.ts";
 
 /** Sends an operator's request to a service, or to operations in this process. `target` is a path with its query. */
 export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
 
-/**
- * Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request, and
- * KeyInDoubt.
- */
+/** A request that may not have been carried out, because the service or its store did not respond. */
+export class Unanswered extends CommandError {
+  override readonly name = "Unanswered";
+}
+
+/** Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request. */
 export class Client {
   readonly #fetch: Fetch;
 
@@ -83,7 +85,7 @@ async function jsonIn(response: Response): Promise<unknown> {
 }
 
 /** Why the service, or a proxy before it, refused a request with this method. */
-async function refusalOf(response: Response, method: string): Promise<CommandError | KeyInDoubt> {
+async function refusalOf(response: Response, method: string): Promise<CommandError> {
   const location = response.headers.get("location");
   if (location !== null) {
     return new CommandError(`The service has moved. Set SERVICE_URL to the beginning of ${location}`);
@@ -91,19 +93,19 @@ async function refusalOf(response: Response, method: string): Promise<CommandErr
   // Only a proxy returns these, and the service may have received the request.
   const isUnknown = method !== "GET" && (response.status === 502 || response.status === 504);
   const outcome = isUnknown ? `. ${UNKNOWN}` : "";
+  const Refusal = response.status >= 502 && response.status <= 504 ? Unanswered : CommandError;
   const problem = await jsonIn(response);
   if (!isJsonObject(problem) || typeof problem.message !== "string") {
-    return new CommandError(`The service returned ${response.status}${outcome}`);
+    return new Refusal(`The service returned ${response.status}${outcome}`);
   }
-  const { code, message, account, apiKey } = problem;
-  if (code === "key_in_doubt" && isJsonObject(account)) return new KeyInDoubt(`${account.id}`, `${apiKey}`);
+  const { code, message } = problem;
   if (code === "invalid_operator_token") {
     return new CommandError("OPERATOR_TOKEN is not this service's token");
   }
   if (code === "not_found") {
     return new CommandError("The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address");
   }
-  return new CommandError(message.replace(/\.$/, "") + outcome);
+  return new Refusal(message.replace(/\.$/, "") + outcome);
 }
 
 /** A service that is called over HTTP. */
@@ -117,7 +119,7 @@ export interface RemoteService {
 /** Maximum duration of a request, in ms. The service takes 30 s at most. */
 const TIMEOUT = 60_000;
 
-/** Returns a function that sends requests to a service. It throws CommandError if there is no whole response. */
+/** Returns a function that sends requests to a service. It throws Unanswered if there is no whole response. */
 export function remoteFetch({ url, token }: RemoteService): Fetch {
   return async (target, init) => {
     const late = new AbortController();
@@ -129,11 +131,11 @@ export function remoteFetch({ url, token }: RemoteService): Fetch {
       return new Response(response.body && await response.bytes(), response);
     } catch (error) {
       const outcome = init.method === "GET" ? "Nothing was changed" : UNKNOWN;
-      if (late.signal.aborted) throw new CommandError(`${url} does not respond. ${outcome}`);
+      if (late.signal.aborted) throw new Unanswered(`${url} does not respond. ${outcome}`);
       const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
       // Without a connection, the service cannot have received the request.
       const isUnsent = response === undefined && (reason === "" || reason.includes("(Connect)"));
-      throw new CommandError(
+      throw new Unanswered(
         isUnsent ? `There was no response from ${url}${endOf(reason)}` : `The connection broke. ${outcome}`,
       );
     } finally {

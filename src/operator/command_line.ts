@@ -66,20 +66,7 @@ export class UsageError extends Error {
 
 /** The command failed. The message says why. */
 export class CommandError extends Error {
-  override readonly name = "CommandError";
-}
-
-/** A new key that may not be valid, because the store did not respond. */
-export class KeyInDoubt extends Error {
-  override readonly name = "KeyInDoubt";
-  readonly accountId: string;
-  readonly apiKey: string;
-
-  constructor(accountId: string, apiKey: string) {
-    super("The store did not respond, so a new key may not be valid");
-    this.accountId = accountId;
-    this.apiKey = apiKey;
-  }
+  override readonly name: string = "CommandError";
 }
 
 const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
@@ -97,7 +84,7 @@ const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
  * Parses a command line, such as `["accounts", "list"]`, and calls `run` with the command's work. Resolves to the exit
  * code: 0 success, 1 failure, 2 invalid arguments.
  *
- * @throws errors of `run` other than StoreUnavailable, CorruptRow, CommandError and KeyInDoubt.
+ * @throws errors of `run` other than StoreUnavailable, CorruptRow and CommandError.
  */
 export async function runCommandLine<Base>(
   tasks: readonly Task<Base>[],
@@ -121,7 +108,7 @@ export async function runCommandLine<Base>(
     await run(command.prepare(args, io));
     return 0;
   } catch (error) {
-    if (!(error instanceof UsageError)) return await explain(error, io);
+    if (!(error instanceof UsageError)) return explain(error, io);
     const { name } = tasks.find(({ name }) => name === line[0]) ?? tasks[0] ?? {};
     io.err(`${error.message}. See: deno task ${name} --help`);
     return 2;
@@ -234,13 +221,8 @@ function requireMatch<Base>(
 }
 
 /** Prints why a command failed. Throws unexpected errors. */
-async function explain(error: unknown, { out, err }: CommandIo): Promise<1> {
-  if (error instanceof KeyInDoubt) {
-    err(
-      `The KV did not respond, so this key of ${error.accountId} may not be valid. Try the key, or run the command again:`,
-    );
-    await out(error.apiKey);
-  } else if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
+function explain(error: unknown, { err }: CommandIo): 1 {
+  if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
     const { message } = error.cause instanceof Error ? error.cause : error;
     err(`The KV does not respond: ${message}.`);

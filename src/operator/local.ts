@@ -39,12 +39,10 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         base: BASE,
         now: clock(),
         accountId: "",
-        transact: async (transaction, mayBegin = () => {}) =>
-          (await transactions.run(transaction, { mayBegin })).result,
+        transact: async (transaction) => (await transactions.run(transaction)).result,
         address: () => "",
         readBody: (rules) => readJsonObject(request, { ...BODY_RULES, ...rules }),
         note: () => {},
-        ifLate: () => {},
       });
     } catch (error) {
       if (error instanceof ApiError) return errorResponse(error);

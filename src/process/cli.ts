@@ -110,7 +110,6 @@ async function runLocally(
       store,
       parts: PARTS,
       usedBy: ({ usage }) => usage,
-      isStopping: () => false,
     });
     await work(new Client(localFetch(operations, { transactions, clock })));
   } finally {

@@ -4,18 +4,14 @@ import type { Call as WebCall, Operation as WebOperation } from "../web/mod.ts";
 /** The context of a request, for its handler. */
 export interface Call extends WebCall {
   /**
-   * Runs a transaction. This is a handler's only way to write, except that it can draw ids. `mayBegin` throws if no
-   * further step is allowed to begin.
+   * Runs a transaction. This is a handler's only way to write, except that it can draw ids.
    *
    * @throws the error that the transaction throws.
    * @throws {OutOfTime} if the request has timed out.
    * @throws {Outdated} if an account has changed since the request was admitted. The handler is then called again.
    * @throws {StoreUnavailable}
    */
-  readonly transact: <Result extends Decided>(
-    transaction: Transaction<Result>,
-    mayBegin?: () => void,
-  ) => Promise<Result>;
+  readonly transact: <Result extends Decided>(transaction: Transaction<Result>) => Promise<Result>;
 }
 
 /** An operation of this service. */

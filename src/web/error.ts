@@ -76,6 +76,11 @@ const KINDS = {
     means: "The body took longer than 10 seconds to arrive or, sent in chunks, paused for 2 seconds.",
     todo: "Send the request again over a faster connection.",
   },
+  account_exists: {
+    status: 409,
+    means: "An account has this reference. Its id is `accountId`.",
+    todo: "Use that account. If its key is lost, give it a new one.",
+  },
   account_open: { status: 409, means: "The account is open.", todo: "Close the account first." },
   gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
   precondition_failed: {
@@ -125,11 +130,6 @@ const KINDS = {
     status: 503,
     means: "The service is handling as many requests or bodies as it can.",
     todo: WAIT,
-  },
-  key_in_doubt: {
-    status: 503,
-    means: "The store does not respond, so the new key in the body may not be valid.",
-    todo: "Keep the key. Try it once the store responds: the change may still apply later.",
   },
   store_unavailable: {
     status: 503,

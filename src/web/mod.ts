@@ -36,7 +36,7 @@
  *   const call = { request, query, readBody, base: "", now: Date.now(), accountId: "", address: () => "" };
  *   try {
  *     if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is nothing at this path.");
- *     return await matched.endpoint.answer({ ...call, params: matched.params, note() {}, ifLate() {} });
+ *     return await matched.endpoint.answer({ ...call, params: matched.params, note() {} });
  *   } catch (error) {
  *     return errorResponse(error instanceof ApiError ? error : INTERNAL);
  *   }

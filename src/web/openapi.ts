@@ -13,6 +13,7 @@ import {
   isRequired,
   type JsonSchema,
   named,
+  optional,
   resolved,
   type Schema,
   text,
@@ -39,7 +40,6 @@ function errorOf(operations: readonly DeclaredOperation[]): Schema {
   const kinds = errorsOfAll(operations);
   const codes = kinds.map(({ code }) => code);
   const isOfAccounts = kinds.includes(ERRORS.account_not_found);
-  const members = Object.assign({}, ...operations.map(({ errorMembers }) => errorMembers));
   return named(
     "Error",
     answer({
@@ -49,7 +49,9 @@ function errorOf(operations: readonly DeclaredOperation[]): Schema {
       }),
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
-      ...members,
+      ...(kinds.includes(ERRORS.account_exists) && {
+        accountId: optional(text({ description: "With `account_exists`: the id of the account" })),
+      }),
     }, { examples: [exampleOf(isOfAccounts ? ERRORS.account_not_found : ERRORS.not_found)] }),
   );
 }

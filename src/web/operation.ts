@@ -35,8 +35,6 @@ export interface Call {
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
   /** Adds the id of an account, message or item to the log line of an operator's request. */
   readonly note: (id: string) => void;
-  /** Sets the response if the request times out from now on. Undefined means the usual 503. */
-  readonly ifLate: (respond: () => Response | undefined) => void;
 }
 
 /** A call whose request is not parsed yet. */
@@ -124,8 +122,6 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorKind[];
-  /** Members that its Error body may have in addition to code, message and status. */
-  readonly errorMembers?: OptionalMembers;
   /** Maximum time to respond, in ms; by default that of all requests. */
   readonly timeoutMs?: number;
   /** Called before the request is parsed. Throws an ApiError to refuse it. */

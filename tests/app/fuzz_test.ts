@@ -102,10 +102,11 @@ async function assertPromises(response: Response, target: string): Promise<void>
     }
   }
   if (status >= 400) {
-    const { code, message, ...rest }: Record<string, unknown> = JSON.parse(body);
+    const { code, message, accountId, ...rest }: Record<string, unknown> = JSON.parse(body);
     assertMatch(String(code), /^[a-z]+(_[a-z]+)*$/);
     assert(typeof message === "string" && message !== "");
     assertEquals(rest, { status });
+    assertEquals(accountId !== undefined, code === "account_exists");
   } else if (status === 204 || status === 304) {
     assertEquals(body, "");
   } else if (headers.get("content-type") === "application/json") {

@@ -10,17 +10,22 @@ export async function walkAsOperator(baseUrl: string, token: string): Promise<st
   const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${token}` } });
   client.use(noteReplies(replies));
 
-  const made = bodyOf(await client.POST("/accounts", { body: { name: "me", plan: "pro" } }), 201);
+  const made = bodyOf(
+    await client.POST("/accounts", { body: { name: "me", reference: "me", plan: "pro" } }),
+    201,
+  );
   const { account } = made;
   const params = { path: { id: account.id } };
   assertEquals(bodyOf(await client.GET("/accounts/{id}", { params }), 200), account);
 
-  const batch = await client.POST("/accounts/batch", { body: { names: ["you", "them"], plan: "free" } });
-  assertEquals(bodyOf(batch, 200).map(({ name, outcome }) => [name, outcome]), [["you", "created"], [
-    "them",
-    "created",
-  ]]);
-  const query = { limit: 1, plan: "pro", state: "active" } as const;
+  const batch = await client.POST("/accounts/batch", {
+    body: { accounts: [{ name: "you", reference: "me" }, { name: "them" }] },
+  });
+  assertEquals(bodyOf(batch, 200).map(({ outcome, accountId }) => [outcome, accountId]), [
+    ["exists", account.id],
+    ["created", undefined],
+  ]);
+  const query = { limit: 1, reference: "me", state: "active" } as const;
   assertEquals(bodyOf(await client.GET("/accounts", { params: { query } }), 200).map(({ id }) => id), [
     account.id,
   ]);

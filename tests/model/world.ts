@@ -19,12 +19,13 @@ import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 const MINUTE = 60_000;
 const STATES = ["new", "used", "lost"] as const;
 /** Errors that may be logged: failures of KV. */
-const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|IssueInDoubt)/;
+const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved)/;
 const DECODER = new TextDecoder();
 /** When everything has expired, in ms after the start. */
 const LONG_AFTER = 100 * 24 * 60 * MINUTE;
 /** Tables with rows that do not expire. Those of commits are the markers of the process that has swept the others. */
 const KEPT = [
+  "account_references",
   "accounts",
   "api_keys",
   "commits",

@@ -24,6 +24,10 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   [NAME]: ["<empty>", "<blank>", "<tab>", "<line>", "<turn>", "<long>", "<escape>", "<half>"].map((name) =>
     `accounts create ${name}`
   ),
+  "--reference must have 1 to 100 visible ASCII characters": ["<empty>", "<escape>", "<long>"].map((
+    reference,
+  ) => `accounts create a --reference ${reference}`),
+  "--reference is for one NAME, not for -": ["accounts create - --reference a"],
   [PLANS]: ["accounts create a --plan gold", "accounts create a --plan FREE", "accounts plan acct_1 gold"],
   [ENTERPRISE]: [
     "accounts create a --plan enterprise",

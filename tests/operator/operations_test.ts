@@ -3,11 +3,10 @@ import { createLog } from "../../src/web/log.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import type { HarnessRequest } from "../support/client.ts";
-import { hashApiKey } from "../../src/accounts/api_key.ts";
-import { pause } from "../../src/base/time.ts";
-import { carryOut, type Commit, fail } from "../support/fake_kv.ts";
+import { carryOut, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { addKnownAccounts } from "../support/operations.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
 import { NOON } from "../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
@@ -75,7 +74,7 @@ Deno.test("service logs each operator's request with its ids, but no name or key
   await using service = await Office.open();
   const { account: { id }, apiKey } = await service.done(`POST ${ACCOUNTS}`, NEW);
   const made: { account: { id: string } }[] = await service.done(`POST ${ACCOUNTS}/batch`, {
-    names: ["Bob", "Eve"],
+    accounts: [{ name: "Bob" }, { name: "Eve" }],
   });
   assertEquals(service.operations.map(({ ids }) => ids), [[id], made.map(({ account }) => account.id)]);
   await service.fetch("POST /v1/things", { key: apiKey, json: { name: "Hammer", weight: 1 } });
@@ -183,8 +182,8 @@ Deno.test("service reads no body without an operator token", async () => {
 Deno.test("listAccounts() returns all accounts in pages, and filters them by state and plan", async () => {
   await using service = await Office.open();
   for (let count = 0; count < 12; count++) {
-    const names = Array.from({ length: 50 }, (_, number) => `${count}-${number}`);
-    await service.done(`POST ${ACCOUNTS}/batch`, { names, plan: count === 11 ? "pro" : "free" });
+    const accounts = Array.from({ length: 50 }, (_, number) => ({ name: `${count}-${number}` }));
+    await service.done(`POST ${ACCOUNTS}/batch`, { accounts, plan: count === 11 ? "pro" : "free" });
   }
   const all: { id: string; plan: string }[] = [];
   /** Follows the pages of a query. Resolves to their sizes. */
@@ -238,11 +237,21 @@ Deno.test.each<[string, unknown, RegExp]>([
   ],
   [`POST ${ACCOUNTS}`, { name: "a\n" }, /^The field name must have/],
   [
-    `POST ${ACCOUNTS}/batch`,
-    { names: Array(51).fill("a") },
-    /^The field names must have at most 50 items\.$/,
+    `POST ${ACCOUNTS}`,
+    { name: "a", reference: "ä" },
+    /^The field reference must have only visible ASCII characters\.$/,
   ],
-  [`POST ${ACCOUNTS}/batch`, { names: ["a", " "] }, /^The field names\[1\] must have/],
+  [
+    `POST ${ACCOUNTS}`,
+    { name: "a", reference: "a".repeat(101) },
+    /^The field reference must have 1 to 100 characters\.$/,
+  ],
+  [
+    `POST ${ACCOUNTS}/batch`,
+    { accounts: Array(51).fill(NEW) },
+    /^The field accounts must have at most 50 items\.$/,
+  ],
+  [`POST ${ACCOUNTS}/batch`, { accounts: [NEW, { name: " " }] }, /^The field accounts\[1\]\.name must have/],
   [
     `PATCH ${ACCOUNTS}/ID`,
     { limits: { minute: 1 } },
@@ -341,70 +350,104 @@ Deno.test("operations that issue keys refuse an Idempotency-Key", async () => {
   const { account: { id } } = await service.createAccount();
   const headers = { "idempotency-key": "1" };
 
-  for (const [path, json] of [["", NEW], ["/batch", { names: ["a"] }], [`/${id}/rotate`, {}]] as const) {
+  for (const [path, json] of [["", NEW], ["/batch", { accounts: [NEW] }], [`/${id}/rotate`, {}]] as const) {
     const response = await service.fetch(`POST ${ACCOUNTS}${path}`, { key: TOKEN, headers, json });
     await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
   }
 });
 
-Deno.test("createAccounts() begins nothing while the service stops", async () => {
-  const inFlight = new InFlight();
-  const commit = (commit: Commit) => {
-    inFlight.stop();
-    return carryOut(commit);
-  };
-  await using service = await Office.open({ inFlight, disturbance: { commit } });
+/** Bodies of a creation and of a batch with one reference. */
+const WITH_REFERENCE = [["", { ...NEW, reference: "customer-7" }], ["/batch", {
+  accounts: [{ ...NEW, reference: "customer-7" }],
+}]] as const;
 
-  const made = await service.done(`POST ${ACCOUNTS}/batch`, { names: ["Zoë", "Tom"] });
+for (const [path, json] of WITH_REFERENCE) {
+  Deno.test(`POST /accounts${path} creates no second account with a reference, until it is deleted`, async () => {
+    await using service = await Office.open();
+    const ask = async () => {
+      const response = await service.ask(`POST ${ACCOUNTS}${path}`, json);
+      const body = await response.json();
+      return path === "" ? { outcome: body.code ?? "created", ...body } : body[0];
+    };
+    const first = await ask();
+    const { id, reference } = first.account;
+    const outcomes = [first.outcome];
+    const exists = path === "" ? "account_exists" : "exists";
 
-  assertEquals(made, ["Zoë", "Tom"].map((name) => ({ name, outcome: "not_begun" })));
-  assertEquals(await service.accounts.list(), []);
+    for (const target of ["GET", "POST /close", "DELETE"]) {
+      const again = await ask();
+      assertEquals([again.outcome, again.accountId, again.apiKey], [exists, id, undefined]);
+      const [method, action = ""] = target.split(" ");
+      await service.ask(`${method} ${ACCOUNTS}/${id}${action}`);
+    }
+    outcomes.push((await ask()).outcome);
+
+    assertEquals([reference, outcomes], ["customer-7", ["created", "created"]]);
+    assertEquals((await service.accounts.list()).length, 1);
+    assertEquals(service.operations.slice(0, 2).map(({ ids }) => ids), [[id], [id]]);
+    await assertConsistent(service.kv);
+  });
+}
+
+Deno.test("createAccount() creates one account for simultaneous requests with one reference", async () => {
+  await using service = await Office.open();
+  await using other = service.beside({ operatorToken: TOKEN });
+  const json = { ...NEW, reference: "~" };
+
+  const responses = await Promise.all(
+    [service, other, service, other].map((one) => one.fetch(`POST ${ACCOUNTS}`, { key: TOKEN, json })),
+  );
+
+  assertEquals(responses.map(({ status }) => status).sort(), [201, 409, 409, 409]);
+  assertEquals((await service.accounts.list()).length, 1);
 });
 
-Deno.test("service shows keys that may be stored if it stops before their commit has ended", async () => {
-  const inFlight = new InFlight();
-  const office = { operatorToken: TOKEN, inFlight };
-  await using service = await RecordingService.open(office);
-  const { time } = service;
-  const { account: { id } } = await time.until(service.createAccount(), 1_000);
-  await time.until(service.fetch(`GET ${ACCOUNTS}`, { key: TOKEN }), 1_000);
-  const isOfKey = ({ keys }: Commit) => keys.some(([table]) => table === "api_keys");
-  service.disturbance = {
-    commit: async (commit) => (isOfKey(commit) && await pause(4_000), carryOut(commit)),
-  };
+Deno.test("createAccount() gives a reference to a new account if its account is gone without its row", async () => {
+  await using service = await Office.open();
+  const json = { ...NEW, reference: "a" };
+  const { account: { id } } = await service.done(`POST ${ACCOUNTS}`, json);
+  await service.accounts.remove(id, () => true); // As 1.0.0 does.
 
-  const rotated = service.fetch(`POST ${ACCOUNTS}/${id}/rotate`, { key: TOKEN });
-  const batch = service.fetch(`POST ${ACCOUNTS}/batch`, { key: TOKEN, json: { names: ["Zoë"] } });
-  await time.advance(1_000);
-  const stopped = inFlight.stop();
-  const [one, many] = await time.until(Promise.all([rotated, batch]), 10_000);
-  await time.until(stopped, 10_000);
-  await time.advance(5_000);
+  const found = await service.done(`GET ${ACCOUNTS}?reference=a`);
+  const { account } = await service.done(`POST ${ACCOUNTS}`, json);
+  const [again] = await service.done(`GET ${ACCOUNTS}?reference=a`);
 
-  const { code, apiKey } = await one.json();
-  const [made] = await many.json();
-  assertEquals([one.status, code, many.status, made.outcome], [503, "key_in_doubt", 200, "in_doubt"]);
-  const stored = (key: string) => service.fake.value("api_keys", hashApiKey(key)) !== undefined;
-  assertEquals([apiKey, made.apiKey].map(stored), [true, true]);
+  assertEquals([found, again.id], [[], account.id]);
+  assertEquals(service.operations.at(-2)?.ids, [account.id]);
 });
 
-Deno.test("service returns 503 key_in_doubt with the key if the commit's outcome stays unknown", async () => {
+Deno.test("listAccounts() finds the account with a reference, and clients see none", async () => {
+  await using service = await Office.open();
+  const made = await service.done(`POST ${ACCOUNTS}`, { ...NEW, reference: "a&b" });
+  await service.done(`POST ${ACCOUNTS}`, NEW);
+  const idsFor = async (query: string) =>
+    (await service.done(`GET ${ACCOUNTS}?${query}`)).map(({ id }: { id: string }) => id);
+
+  assertEquals(await idsFor("reference=a%26b&limit=1"), [made.account.id]);
+  for (const query of ["reference=a", "reference=a%26b&plan=pro", "reference=a%26b&state=closed"]) {
+    assertEquals([query, await idsFor(query)], [query, []]);
+  }
+  const shown = await service.fetch("GET /v1/account", { key: made.apiKey });
+  assertEquals((await shown.text()).includes("a&b"), false);
+});
+
+Deno.test("createAccounts() says what failed, or returns 503 if everything has, and may be repeated", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN });
   const { time } = service;
+  service.expectsErrors = true;
+  const ask = async (...references: string[]) => {
+    const json = { accounts: references.map((reference) => ({ ...NEW, reference })) };
+    const sent = service.fetch(`POST ${ACCOUNTS}/batch`, { key: TOKEN, json });
+    const body = await (await time.until(sent, 60_000)).json();
+    return body.code ?? body.map(({ outcome }: { outcome: string }) => outcome);
+  };
   service.disturbance = {
-    async commit(commit) {
-      const result = await carryOut(commit);
-      if (!commit.keys.some(([table]) => table === "api_keys")) return result;
-      service.disturbance = { read: fail, commit: fail };
-      return await fail();
-    },
+    commit: (commit) => commit.keys.some(([, id]) => id === "b") ? fail() : carryOut(commit),
   };
 
-  const sent = service.fetch(`POST ${ACCOUNTS}`, { key: TOKEN, json: NEW });
-  const response = await time.until(sent, 30_000);
-  const { code, account, apiKey } = await response.json();
+  const outcomes = [await ask("a", "b"), await ask("b")];
   service.disturbance = {};
+  outcomes.push(await ask("a", "b"));
 
-  assertEquals([response.status, code, account.name], [503, "key_in_doubt", NEW.name]);
-  assertEquals((await time.until(service.fetch("GET /v1/things", { key: apiKey }), 10_000)).status, 200);
+  assertEquals(outcomes, [["created", "failed"], "store_unavailable", ["exists", "created"]]);
 });

@@ -52,7 +52,7 @@ export class RemoteAccounts {
   }
 
   remove(id: string, condition: (state: AccountState) => boolean): Promise<boolean | null> {
-    return this.#transact(this.#accounts.removing(id, condition));
+    return this.#transact(this.#accounts.removing({ id }, condition));
   }
 
   find(id: string): Promise<AccountState | null> {

@@ -1,7 +1,10 @@
 // Assertions about errors and about limit headers.
 import { assertEquals, assertMatch } from "@std/assert";
 
-/** Asserts the status, and that the Error body has exactly these fields. Its message must be of whole sentences. */
+/**
+ * Asserts the status, and that the Error body has exactly these fields, with the id of an account that exists. Its
+ * message must be of whole sentences.
+ */
 export async function assertError(
   response: Response,
   status: number,
@@ -10,8 +13,11 @@ export async function assertError(
 ): Promise<void> {
   assertEquals(response.status, status);
   assertEquals(response.headers.get("content-type"), "application/json");
-  const body: Record<string, unknown> = await response.json();
-  assertEquals(body, { code, message: body.message, status });
+  const { accountId, ...body }: Record<string, unknown> = await response.json();
+  assertEquals([body, accountId !== undefined], [
+    { code, message: body.message, status },
+    code === "account_exists",
+  ]);
   assertMatch(String(body.message), message);
   for (const sentence of String(body.message).split(/(?<=[.?]) /)) assertMatch(sentence, /^[A-Z].*[.?]$/);
 }

@@ -64,8 +64,15 @@ export const GOOD: Readonly<Record<string, Good>> = {
 /** Operators' operations by ID. */
 export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   listAccounts: {},
-  createAccount: { json: { name: "me", plan: "pro" }, status: 201, changes: ["accounts", "api_keys"] },
-  createAccounts: { json: { names: ["me", "you"] }, changes: ["accounts", "api_keys"] },
+  createAccount: {
+    json: { name: "me", reference: "7", plan: "pro" },
+    status: 201,
+    changes: ["account_references", "accounts", "api_keys"],
+  },
+  createAccounts: {
+    json: { accounts: [{ name: "me" }, { name: "you" }] },
+    changes: ["accounts", "api_keys"],
+  },
   getAccount: {},
   updateAccount: { json: { suspended: true }, changes: ["accounts", "versions"] },
   rotateAccountKey: { json: { graceSeconds: 0 }, status: 201, changes: ["accounts", "api_keys", "versions"] },

@@ -92,9 +92,13 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
   switch (kind) {
     case "accounts":
       return [
+        ...[JSON.parse(text).reference ?? []].flat().flatMap((reference) =>
+          needs(key, ["account_references", reference], rows, JSON.stringify(rest[0]))
+        ),
         ...needs(key, ["api_keys", JSON.parse(text).keyHash], rows, JSON.stringify(rest[0])),
         ...needs(key, ["usage", String(rest[0])], rows),
       ];
+    case "account_references":
     case "api_keys":
       return needs(key, ["accounts", JSON.parse(text)], rows);
     case "idempotency": {

@@ -10,8 +10,8 @@ import { type Sample, SAMPLES } from "../support/operations.ts";
 import { Workshop } from "../support/workshop.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 
-/** Codes of internal errors, and of a body or a store that is given up after ten seconds. They are not provoked here. */
-const NOT_PROVOKED: readonly string[] = ["internal_error", "request_timeout", "key_in_doubt"];
+/** Codes of internal errors, and of a body that is given up after ten seconds. They are not provoked here. */
+const NOT_PROVOKED: readonly string[] = ["internal_error", "request_timeout"];
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 const { document: DOCUMENT } = DESCRIPTION;
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));

@@ -32,7 +32,6 @@ function incoming(query: string, headers: Record<string, string>, object: Record
     address: () => "",
     readBody: () => Promise.resolve({ object, bytes: new Uint8Array() }),
     note: () => {},
-    ifLate: () => {},
   };
 }
 

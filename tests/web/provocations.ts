@@ -77,6 +77,12 @@ const WAYS = {
   },
   thing_not_found: { act: ({ send }) => send() },
   account_not_found: { act: ({ send }) => send() },
+  account_exists: {
+    act: async ({ send }) => {
+      await send();
+      return await send();
+    },
+  },
   account_open: {
     act: async ({ service, send }) => {
       await addKnownAccounts(service, null);

@@ -189,8 +189,9 @@ async function createCustomers(
   const limits = { minute: limit, day: UNLIMITED };
   const customers: Customer[] = [];
   while (customers.length < count) {
-    const names = Array.from({ length: Math.min(count - customers.length, BATCH) }, () => "customer");
-    const made = await ask(servers, "POST", "/batch", { names, plan: "enterprise", limits });
+    const length = Math.min(count - customers.length, BATCH);
+    const accounts = Array.from({ length }, () => ({ name: "customer" }));
+    const made = await ask(servers, "POST", "/batch", { accounts, plan: "enterprise", limits });
     for (const { account, apiKey } of made) {
       customers.push({ id: account.id, key: apiKey, admitted: 0, refused: 0, failed: 0 });
     }
