@@ -11,8 +11,8 @@ const BUSY = 5_000;
 /**
  * Ascending ids from 1, which several processes draw from one row. A process takes a range of ids at a time. When half of
  * the range is left, it takes the next one in the background. When the process stops, it gives the rest back, unless
- * another process has taken a range since then. If it is killed, the rest is lost. An id that was drawn is never drawn
- * again, whether it was used or not.
+ * another process has taken a range since then. If it is killed, the rest is lost. An id that was drawn is not drawn
+ * again before `giveBack()`.
  */
 export class Ids {
   readonly #transactions: Transactions;
@@ -47,6 +47,12 @@ export class Ids {
       }
       await refilled;
     }
+  }
+
+  /** Takes back an id that was drawn, but is certain not to be used. */
+  giveBack(id: number): void {
+    const index = this.#free.findIndex((free) => free > id);
+    this.#free.splice(index === -1 ? this.#free.length : index, 0, id);
   }
 
   /** Gives the remaining ids back. If that fails, they are lost. Do not draw ids in the meantime. */

@@ -17,17 +17,18 @@ import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts"
 /** Operations on messages. */
 export const MESSAGES_TAG: Tag = { name: "Messages", description: "Messages to the operator" };
 
+const FIELDS = {
+  message: text({
+    max: 10_000,
+    description:
+      `The text of the message. Its length is counted in Unicode code points. The whole body can have at most ${
+        BODY_RULES.maxBytes / 1024
+      } KiB.`,
+  }),
+};
 const CREATION = named(
   "MessageCreation",
-  object({
-    message: text({
-      max: 10_000,
-      description:
-        `The text of the message. Its length is counted in Unicode code points. The whole body can have at most ${
-          BODY_RULES.maxBytes / 1024
-        } KiB.`,
-    }),
-  }, { examples: [{ message: "Is it still available?" }] }),
+  object(FIELDS, { examples: [{ message: "Is it still available?" }] }),
 );
 
 const MESSAGE = named(
@@ -67,7 +68,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
   }, ({ headers, body, bytes }, call: Call) =>
     createOnce<Message>(headers["Idempotency-Key"], call, {
       operation: "createMessage",
-      bytes,
+      ...{ bytes, body, fields: FIELDS },
       creation: messages.queuing({ ...body, accountId: call.accountId }, call.now),
       reply: ({ id, message, status, createdAt }) => ({
         status: 202,

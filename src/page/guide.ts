@@ -169,7 +169,7 @@ export function retriesSection({ one }: Nouns): Html {
         <code>Idempotency-Key</code> with each <code>POST</code> that accepts one. Use a new key, such as a
         UUID, for each new item, and the same key when you retry. Within 24 hours, a retry gets the first
         response again, with <code>Idempotency-Replayed: true</code>, and nothing is created twice. The same
-        key with a different body gets 422. <code>GET</code> is always safe to repeat.
+        key with other values in the body gets 422. <code>GET</code> is always safe to repeat.
       </p>
     `,
   ]);

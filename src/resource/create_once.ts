@@ -10,7 +10,15 @@ import {
   type Transaction,
   type Write,
 } from "../engine/mod.ts";
-import { ApiError, ERRORS, jsonResponse, REPLAY_HOURS } from "../web/mod.ts";
+import {
+  ApiError,
+  ERRORS,
+  type JsonObject,
+  jsonResponse,
+  type Members,
+  REPLAY_HOURS,
+  stringifyJson,
+} from "../web/mod.ts";
 import type { Call } from "./call.ts";
 
 /** The response to a successful creation. */
@@ -20,10 +28,16 @@ export interface Reply {
   readonly body: string;
 }
 
-/** The response to the first request with an idempotency key. */
-interface StoredReply extends Reply {
-  /** Hash of the request's body. */
+/** Hashes of a request's body. Two requests are the same if either hash is. */
+interface Fingerprints {
+  /** Of its bytes. */
   readonly fingerprint: string;
+  /** Of its meaning. Replies that earlier releases stored have none. */
+  readonly meaning?: string;
+}
+
+/** The response to the first request with an idempotency key. */
+interface StoredReply extends Reply, Fingerprints {
   /** When it expires, in ms since the epoch. */
   readonly expiresAt: number;
 }
@@ -36,6 +50,7 @@ const EXPIRIES = "idempotency_by_expiry";
 /** Counts of replies by UTC day and account. Only 1.0.0 writes them. */
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
+const REPLAYED = "idempotency-replayed";
 /** Number of parallel commits to a remote KV. On a local KV they would delay requests. */
 const COMMITS_AT_ONCE = 10;
 
@@ -43,37 +58,63 @@ const COMMITS_AT_ONCE = 10;
 export interface Creation<Item extends Decided> {
   /** Name of the operation, within which an idempotency key is unique. */
   readonly operation: string;
-  /** The request body. */
+  /** The request body, raw and parsed, and the fields that it can have. */
   readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly body: JsonObject;
+  readonly fields: Members;
   /** Stores the item. */
   readonly creation: Transaction<Item>;
   reply(item: Item): Reply;
+  /** Called if it is certain that nothing is created. */
+  unused?(): void;
 }
 
 /**
  * Creates an item and returns the response. With an idempotency key, a repeated request gets the first response again
  * while it is stored.
  *
- * @throws {ApiError} `idempotency_key_reused` if the key was used with a different body.
+ * @throws {ApiError} `idempotency_key_reused` if the key was used with other values in the body.
  * @throws {StoreUnavailable}
  */
 export async function createOnce<Item extends Decided>(
   key: string | undefined,
   { accountId, now, transact }: Call,
-  { operation, bytes, creation, reply }: Creation<Item>,
+  { operation, bytes, body, fields, creation, reply, unused }: Creation<Item>,
 ): Promise<Response> {
   if (key === undefined) return toResponse(reply(await transact(creation)));
   const name: ReplyName = [accountId, operation, key];
-  return toResponse(await transact(once(name, { fingerprint: hash("sha256", bytes), now }, creation, reply)));
+  const meaning = hash("sha256", meaningOf(fields, body));
+  const prints = { fingerprint: hash("sha256", bytes), meaning };
+  try {
+    const made = await transact(once(name, { ...prints, now }, creation, reply));
+    if (REPLAYED in made.headers) unused?.();
+    return toResponse(made);
+  } catch (error) {
+    if (error instanceof ApiError) unused?.();
+    throw error;
+  }
+}
+
+/**
+ * What a body says, as JSON: its values by name, without those that are their field's default. So it is the same if a
+ * default is spelled out, and stays the same if a later release adds a field with a default.
+ */
+function meaningOf(fields: Members, body: JsonObject): string {
+  const isDefault = (name: string, value: unknown) => {
+    const schema = fields[name];
+    return schema && "defaultValue" in schema && stringifyJson(schema.defaultValue) === stringifyJson(value);
+  };
+  const said = Object.entries(body).filter(([name, value]) => !isDefault(name, value));
+  return stringifyJson(said.sort(([one], [other]) => one < other ? -1 : 1));
 }
 
 /**
  * Wraps a creation: the same commit stores its reply, which is the result. If a reply is already stored, nothing is
  * created, and that reply is the result. `now` is the time of arrival, in ms since the epoch.
  */
-export function once<Item extends Decided>(
+function once<Item extends Decided>(
   name: ReplyName,
-  { fingerprint, now }: { readonly fingerprint: string; readonly now: number },
+  { now, ...prints }: Fingerprints & { readonly now: number },
   creation: Transaction<Item>,
   reply: (item: Item) => Reply,
 ): Transaction<Reply> {
@@ -84,9 +125,9 @@ export function once<Item extends Decided>(
     decide(rows, write, decidedAt) {
       const entry = rows.get(key);
       const first = entry && decodeReply(entry);
-      if (first && first.expiresAt > now) return replay(first, fingerprint);
+      if (first && first.expiresAt > now) return replay(first, prints);
       const made = reply(creation.decide(rows, write, decidedAt));
-      putReply(name, { ...made, fingerprint, expiresAt: now + REPLAY_HOURS * HOUR }, write);
+      putReply(name, { ...made, ...prints, expiresAt: now + REPLAY_HOURS * HOUR }, write);
       return made;
     },
   };
@@ -96,14 +137,14 @@ function toResponse(reply: Reply): Response {
   return jsonResponse(reply.body, reply);
 }
 
-function replay(reply: StoredReply, fingerprint: string): Reply {
-  if (reply.fingerprint !== fingerprint) {
+function replay(reply: StoredReply, { fingerprint, meaning }: Fingerprints): Reply {
+  if (reply.fingerprint !== fingerprint && reply.meaning !== meaning) {
     throw new ApiError(
       ERRORS.idempotency_key_reused,
-      "This Idempotency-Key was already used with a different body. Use a new key.",
+      "This Idempotency-Key was already used with other values in the body. Use a new key.",
     );
   }
-  return { ...reply, headers: { "idempotency-replayed": "true", ...reply.headers } };
+  return { ...reply, headers: { [REPLAYED]: "true", ...reply.headers } };
 }
 
 function replyKey(name: ReplyName): Deno.KvKey {

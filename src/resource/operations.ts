@@ -111,7 +111,7 @@ export function itemOperations(
     const id = await items.ids.next();
     return await createOnce<string>(headers["Idempotency-Key"], call, {
       operation: createId,
-      bytes,
+      ...{ bytes, body, fields: resource.fields },
       creation: items.adding({ id, ...body }, call.accountId),
       reply(json) {
         const location = `${call.base}${path}/${id}`;
@@ -120,6 +120,7 @@ export function itemOperations(
         const headers = { location, "content-location": location, etag: quickEtagOf(json) };
         return { status: 201, headers, body: json };
       },
+      unused: () => items.ids.giveBack(id),
     });
   });
 

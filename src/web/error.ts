@@ -95,7 +95,7 @@ const KINDS = {
   },
   idempotency_key_reused: {
     status: 422,
-    means: "The Idempotency-Key was already used with a different body.",
+    means: "The Idempotency-Key was already used with other values in the body.",
     todo: "Use a new Idempotency-Key for each new request.",
   },
   rate_limit_minute: { status: 429, means: "The limit per minute is used up.", todo: WAIT },

@@ -145,6 +145,17 @@ Deno.test("Ids.settle() leaves the row unchanged if another process has taken a 
   assertEquals(row && decodeJson<{ next: number }>(row).next, 33);
 });
 
+Deno.test("Ids draws ids that were given back first, lowest first, and returns them when it settles", async () => {
+  const kv = new FakeKv();
+  const process = new Process(kv);
+  const drawn = await process.drawMany(5);
+  for (const id of [4, 2, 5]) process.ids.giveBack(id);
+
+  assertEquals([drawn, await process.drawMany(2)], [upTo(5), [2, 4]]);
+  await process.ids.settle();
+  assertEquals(await new Process(kv).ids.next(), 5);
+});
+
 Deno.test("Ids rejects a row that does not contain the next id", async () => {
   const kv = new FakeKv();
   await kv.connect().atomic().set(KEY, encodeJson({ last: 7 })).commit();

@@ -118,7 +118,7 @@ Deno.test("createMessage() replays its first reply for a day, and refuses anothe
   assertEquals([thing, first, again].map(isReplay), [false, false, true]);
   assertEquals([first.status, again.status], [202, 202]);
   assertEquals(await again.text(), await first.text());
-  await assertError(await send({ message: "Bye" }), 422, "idempotency_key_reused", /different body/);
+  await assertError(await send({ message: "Bye" }), 422, "idempotency_key_reused", /other values/);
 });
 
 Deno.test("createMessage() queues one message for simultaneous requests to two processes", async () => {

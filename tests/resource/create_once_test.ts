@@ -1,8 +1,12 @@
-import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { hash } from "node:crypto";
+import { resource } from "../../src/resource/resource.ts";
+import { quickEtagOf } from "../../src/web/etag.ts";
+import { boolean, optional } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
 import { type Commit, type CommitResult, disturbed } from "../support/fake_kv.ts";
-import { HAMMER } from "../support/things.ts";
-import { JSON_TYPE } from "../support/client.ts";
+import { HAMMER, OF_THINGS, THING_DECLARATION, THING_FIELDS } from "../support/things.ts";
+import { JSON_TYPE, requestTo } from "../support/client.ts";
 import { Workshop } from "../support/workshop.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 
@@ -65,7 +69,7 @@ Deno.test("createThing() creates only one resource for simultaneous requests to 
 
 Deno.test("createThing() refuses a key that was used with another body", async () => {
   await using workshop = await Workshop.open();
-  const bodies = [{ json: HAMMER, headers: ONCE }, { json: { ...HAMMER, more: 1 }, headers: ONCE }];
+  const bodies = [{ json: HAMMER, headers: ONCE }, { json: { ...HAMMER, weight: 1 }, headers: ONCE }];
 
   const replies = await Promise.all(
     bodies.map(async (body) => ({ body, response: await workshop.call(CREATE, body) })),
@@ -79,9 +83,119 @@ Deno.test("createThing() refuses a key that was used with another body", async (
   assertEquals([first.response.status, again.status], [201, 201]);
   for (const response of [other.response, later]) {
     assertEquals(isReplay(response), false);
-    await assertError(response, 422, "idempotency_key_reused", /different body/);
+    await assertError(response, 422, "idempotency_key_reused", /other values/);
   }
   assertEquals(await again.text(), await first.response.text());
+});
+
+/** Bodies that mean the same: in another order, with other spaces and numbers, a default, and an ignored field. */
+const ALIKE = [
+  '{"name":"Hammer","weight":700}',
+  '{ "weight" : 7e2, "name" : "\\u0048ammer" }',
+  '{"isSpare":false,"name":"Hammer","state":"new","weight":700.0,"more":[1]}',
+];
+const OTHERS = [
+  '{"name":"Hammer","weight":701}',
+  '{"name":"Hammer","weight":700,"isSpare":true}',
+  '{"name":"Hammer","weight":700,"labels":[]}',
+];
+
+/** Sends bodies with the same key, one after the other. Resolves to `replay` or the status of each response. */
+async function outcomes(
+  workshop: Pick<Workshop, "call">,
+  bodies: readonly string[],
+): Promise<(string | number)[]> {
+  const found: (string | number)[] = [];
+  for (const body of bodies) {
+    const response = await workshop.call(CREATE, { body, headers: { ...JSON_TYPE, ...ONCE } });
+    await response.text();
+    found.push(isReplay(response) ? "replay" : response.status);
+  }
+  return found;
+}
+
+const STORED = new TextDecoder();
+
+/** The row of the only stored reply: its key, its JSON, and the text after that. */
+async function storedReply({ kv }: Workshop): Promise<[Deno.KvKey, Record<string, unknown>, string]> {
+  const [row] = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["idempotency"] }));
+  assert(row);
+  const [head = "", body = ""] = STORED.decode(row.value).split("\n");
+  return [row.key, JSON.parse(head), body];
+}
+
+for (const first of ALIKE) {
+  Deno.test(`createThing() replays its reply to ${first} for every body of the same meaning`, async () => {
+    await using workshop = await Workshop.open();
+
+    assertEquals(await outcomes(workshop, [first, ...ALIKE]), [201, "replay", "replay", "replay"]);
+    assertEquals(await outcomes(workshop, OTHERS), [422, 422, 422]);
+    assertEquals(await workshop.ids(), [1]);
+  });
+}
+
+Deno.test("createThing() stores the hash of the bytes, too, by which a process of an earlier release replays", async () => {
+  await using workshop = await Workshop.open();
+  const [body = ""] = ALIKE;
+  await outcomes(workshop, [body]);
+
+  const [, { meaning, ...stored }, text] = await storedReply(workshop);
+
+  const location = "http://localhost:8000/v1/things/1";
+  assertEquals(stored, {
+    status: 201,
+    headers: { location, "content-location": location, etag: quickEtagOf(text) },
+    fingerprint: hash("sha256", body),
+    expiresAt: workshop.now + DAY,
+  });
+  assertMatch(String(meaning), /^[0-9a-f]{64}$/);
+});
+
+Deno.test("createThing() replays a reply that an earlier release stored for the same bytes alone", async () => {
+  await using workshop = await Workshop.open();
+  await outcomes(workshop, ALIKE.slice(0, 1));
+  const [key, { meaning: _, ...earlier }, text] = await storedReply(workshop);
+  await workshop.kv.set(key, new TextEncoder().encode(`${JSON.stringify(earlier)}\n${text}`));
+
+  assertEquals(await outcomes(workshop, ALIKE), ["replay", 422, 422]);
+});
+
+Deno.test("createThing() replays a reply from before a field with a default was added", async () => {
+  await using workshop = await Workshop.open();
+  const later = { ...THING_DECLARATION, fields: { ...THING_FIELDS, isRare: optional(boolean(), false) } };
+  await using beside = workshop.beside({ catalogue: { ...OF_THINGS, resources: [resource(later)] } });
+  await outcomes(workshop, ALIKE.slice(0, 1));
+
+  // The reply lacks the new field, so it differs from the document.
+  const call: Workshop["call"] = async (target, request) => {
+    const remoteAddr = { transport: "tcp", hostname: "192.0.2.1", port: 1 } as const;
+    const made = requestTo("http://localhost:8000", target, { key: workshop.key, ...request });
+    return await beside.app.fetch(made, { remoteAddr });
+  };
+  const spelledOut = '{"name":"Hammer","isRare":false,"weight":700}';
+  const changed = '{"name":"Hammer","isRare":true,"weight":700}';
+
+  assertEquals(await outcomes({ call }, [...ALIKE, spelledOut, changed]), [
+    ...["replay", "replay", "replay", "replay"],
+    422,
+  ]);
+});
+
+Deno.test("createThing() gives the id of a replay and of a refused request to the next thing, without a commit", async () => {
+  let takes = 0;
+  const commit = (commit: Commit): Promise<CommitResult> => {
+    takes += commit.keys.filter(([table]) => table === "ids").length;
+    return commit.apply();
+  };
+  await using workshop = await Workshop.open({ disturbance: { commit } });
+  const repeated = Array.from({ length: 20 }, (_, index) => index % 2 ? ALIKE : OTHERS).flat();
+  await outcomes(workshop, ALIKE);
+  const taken = takes;
+
+  await outcomes(workshop, repeated);
+  const ids = await workshop.add({}, {});
+
+  assertEquals([ids, takes], [[2, 3], taken]);
 });
 
 Deno.test("service creates another resource for a different key or account, or without a key", async () => {

@@ -1,5 +1,11 @@
 // A small collection for tests.
-import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
+import {
+  type Catalogue,
+  type Declaration,
+  type ItemOf,
+  type Resource,
+  resource,
+} from "../../src/resource/mod.ts";
 import { nameText } from "../../src/web/name.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 
@@ -22,7 +28,7 @@ export type Thing = ItemOf<typeof THING_FIELDS>;
  * A collection with two filters, a field with a default, and a field that can be removed. Its list, create and get are
  * lenient, and get is deprecated.
  */
-export const THINGS: Resource<Thing> = resource({
+export const THING_DECLARATION: Declaration<typeof THING_FIELDS> = {
   name: "things",
   item: "Thing",
   tag: { name: "Things", description: "All things" },
@@ -36,7 +42,10 @@ export const THINGS: Resource<Thing> = resource({
   },
   update: { isExtension: true },
   delete: { isExtension: true },
-});
+};
+
+/** The collection of things. */
+export const THINGS: Resource<Thing> = resource(THING_DECLARATION);
 
 /** A catalogue of things only. */
 export const OF_THINGS: Catalogue = { title: "Thing Store", resources: [THINGS] };
