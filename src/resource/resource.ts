@@ -126,7 +126,6 @@ export interface Catalogue {
 export const MAX_PAGE = 100;
 
 const ID = integer(1, Number.MAX_SAFE_INTEGER, {
-  format: "int64",
   description: "Unique identifier assigned by the service on creation. It is never reused.",
 });
 const AND = new Intl.ListFormat("en-GB");

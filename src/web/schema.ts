@@ -140,13 +140,24 @@ export function text(
   });
 }
 
-/** An integer from `min` to `max`, both safe integers. As text, it may not have more digits than the longer of them. */
+const INT32_MAX = 2 ** 31 - 1;
+
+/**
+ * An integer from `min` to `max`, both safe integers. As text, it may not have more digits than the longer of them. If
+ * it may need more than 32 bits, documents say int64.
+ */
 export function integer(min: number, max: number, annotations: Annotations = {}): Schema<number> {
   const expected = `be an integer from ${min} to ${max}`;
   const length = Math.max(...[min, max].map((bound) => `${Math.abs(bound)}`.length));
   const digits = new RegExp(`^${min < 0 ? "-?" : ""}\\d{1,${length}}$`);
   return scalar({
-    json: { type: "integer", minimum: min, maximum: max, ...annotations },
+    json: {
+      type: "integer",
+      ...(Math.max(-min, max) > INT32_MAX && { format: "int64" }),
+      minimum: min,
+      maximum: max,
+      ...annotations,
+    },
     accepts: isInteger,
     expected,
     brokenRule: (value) => value < min || value > max ? expected : undefined,

@@ -33,6 +33,13 @@ for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(O
     assertEquals(patterns.filter((pattern) => /\\(?![dswx])|\\x[89a-f]|\(\?|[^ -~]/i.test(pattern)), []);
   });
 
+  Deno.test(`integers in ${described.path} that need more than 32 bits are int64`, () => {
+    const large = objectsIn(document).filter(({ maximum }) => Number(maximum) >= 2 ** 31);
+
+    assert(large.length > 0);
+    assertEquals(large.filter(({ format }) => format !== "int64"), []);
+  });
+
   Deno.test(`schemas of ${described.path} have names for which generators for Go can add constructors`, () => {
     const names = Object.keys(schemas);
 
