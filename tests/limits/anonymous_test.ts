@@ -85,6 +85,17 @@ for (
   });
 }
 
+Deno.test("AnonymousLimiter.giveBack() frees a request of the current minute, but none of the minute before", () => {
+  const limiter = new AnonymousLimiter();
+  const before = limiter.take("a", NOON - 1);
+  const current = upTo(60).map(() => limiter.take("a", NOON));
+
+  limiter.giveBack("a", before);
+  assertEquals(limiter.take("a", NOON).refusal, "minute");
+  current.slice(0, 1).forEach((decision) => limiter.giveBack("a", decision));
+  assertEquals(upTo(2).map(() => limiter.take("a", NOON).refusal), [undefined, "minute"]);
+});
+
 Deno.test("AnonymousLimiter.peek() counts nothing, and recognizes a new minute", () => {
   const limiter = new AnonymousLimiter();
   limiter.take("a", NOON);
