@@ -1,12 +1,14 @@
 import { assert, assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
 import { ACCOUNTS } from "../../src/accounts/account.ts";
-import { decodeState, stateKeys, unstored } from "../../src/limits/holder.ts";
+import { pause } from "../../src/base/time.ts";
+import { decodeState, type Holder, stateKeys, unstored } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { CorruptRow, encodeJson } from "../../src/engine/row.ts";
-import { decodeUsage, usageKey } from "../../src/limits/usage.ts";
+import { decodeUsage, type Limits, usageKey } from "../../src/limits/usage.ts";
 import { AGAIN, StoreUnavailable } from "../../src/engine/deadline.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
-import { Harness } from "../support/harness.ts";
+import { upTo } from "../support/client.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
 
 Deno.test("Permits admit exactly the limit in two processes that settle between requests", async () => {
   await using service = await Harness.open();
@@ -33,6 +35,15 @@ Deno.test("Permits admit exactly the limit in two processes that settle between 
   assertEquals((await service.accounts.find(account.id))?.usage.used, 10);
 });
 
+/** Lets permits learn more holders than they remember. */
+function learnOthers(permits: Permits<Holder>): void {
+  const holders = unstored(() => ({ minute: 1_000, day: 9_000 }));
+  for (const id of upTo(20_000)) {
+    const state = decodeState(holders, `${id}`, [null]);
+    if (state) permits.learn(state, 0);
+  }
+}
+
 Deno.test("Permits.of() returns the allowance of an account that is active, however many others are learnt", async () => {
   await using service = await Harness.open();
   const { store } = service;
@@ -42,10 +53,7 @@ Deno.test("Permits.of() returns the allowance of an account that is active, howe
   await permits.admit("first");
   const first = permits.of("first");
 
-  for (let count = 0; count < 20_000; count++) {
-    const state = decodeState(holders, `${count}`, [null]);
-    if (state) permits.learn(state, 0);
-  }
+  learnOthers(permits);
 
   assert(first);
   assertStrictEquals(permits.of("first"), first);
@@ -106,4 +114,64 @@ Deno.test("Permits.usageOf() returns the current usage even if the given rows ar
 
   assertEquals([permits.count().leases, permits.usageOf(before).used], [1, 8]);
   await permits.settle();
+});
+
+/** Permits of holders that are not stored, in virtual time. */
+function permitsOf({ store, now }: RecordingService, limits: Limits): Permits<Holder> {
+  const clock = () => now;
+  const transactions = new Transactions(store, { clock });
+  return new Permits({ store, transactions, holders: unstored(() => limits), clock });
+}
+
+Deno.test("Permits.of() forgets an account that is idle, if enough others are learnt", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const permits = permitsOf(service, { minute: 1_000, day: 9_000 });
+  await time.until(permits.admit("first"), 1_000);
+  await time.advance(5_000);
+
+  learnOthers(permits);
+
+  assertStrictEquals(permits.of("first"), undefined);
+});
+
+Deno.test("Permits.admit() bans a holder whose requests go on after refusals, but not for a burst", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const permits = permitsOf(service, { minute: 10, day: 100 });
+  const admit = (count: number) =>
+    time.until(Promise.all(upTo(count).map(() => permits.admit("holder"))), 5_000);
+
+  const burst = await admit(100);
+  await time.advance(6_000);
+  const later = await admit(100);
+
+  const refusals = [burst, later].map((decisions) => new Set(decisions.map((decision) => decision?.refusal)));
+  assertEquals(refusals, [new Set([undefined, "minute"]), new Set(["minute", "ban"])]);
+});
+
+Deno.test("Permits that are given back before and while a run fails are free after a later run", async () => {
+  await using service = await RecordingService.open();
+  const { time, store } = service;
+  const permits = permitsOf(service, { minute: 1_000, day: 9_000 });
+  const used = async () => {
+    const row = await time.until(store.get(usageKey("holder")), 1_000);
+    return row && decodeUsage(row).used;
+  };
+  const decisions = await time.until(Promise.all(upTo(200).map(() => permits.admit("holder"))), 1_000);
+  await time.advance(5_000);
+  assertEquals(await used(), 200);
+
+  service.disturbance = { commit: () => pause(100).then(() => ({ ok: false })) };
+  let failing: Promise<unknown> | undefined;
+  for (const decision of decisions) {
+    if (decision) permits.of("holder")?.giveBack(decision);
+    failing ??= assertRejects(() => permits.admit("holder"), StoreUnavailable);
+    await time.advance(40);
+  }
+  await failing;
+  service.disturbance = {};
+  await time.advance(10_000);
+
+  assertEquals(await used(), 0);
 });
