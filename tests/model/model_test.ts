@@ -1,15 +1,16 @@
 import fc from "fast-check";
+import { print } from "../../src/process/process.ts";
 import type { Deployment } from "./process.ts";
 import { calm, deployment, rough, type Step, stuckBehind } from "./steps.ts";
 import { World } from "./world.ts";
 
 /**
- * MODEL_RUNS is the number of runs of each test, and MODEL_SEED seeds them. A failure prints its seed and path; to
- * repeat that run alone, set MODEL_SEED and MODEL_PATH to them. With MODEL_END, failures are not simplified first,
- * which can take long.
+ * MODEL_RUNS is the number of runs of each test. MODEL_SEED seeds them; it is random unless it is set, and printed. A
+ * failure prints its path, too; to repeat that run alone, set MODEL_SEED and MODEL_PATH. With MODEL_END, failures are not
+ * simplified first, which can take long.
  */
 const RUNS = Number(Deno.env.get("MODEL_RUNS") ?? 50);
-const SEED = Number(Deno.env.get("MODEL_SEED") ?? 20270115);
+const SEED = Number(Deno.env.get("MODEL_SEED") ?? Math.floor(Math.random() * 2 ** 31));
 const PATH = Deno.env.get("MODEL_PATH");
 const OPTIONS = {
   numRuns: RUNS,
@@ -17,6 +18,8 @@ const OPTIONS = {
   endOnFailure: Deno.env.has("MODEL_END"),
   ...(PATH ? { path: PATH } : {}),
 };
+
+print(`MODEL_SEED=${SEED}`);
 
 const FAR: Deployment = { latency: 10, maxChecks: 10, maxStalenessMs: 0 };
 const PLAIN = { kind: "request", operation: "nowhere", pick: 0, keysAgo: 0, bodyAfter: 0 } as const;
