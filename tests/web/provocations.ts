@@ -58,7 +58,7 @@ const WAYS = {
     act: async ({ send }) => {
       const headers = { "idempotency-key": "1" };
       await send({ headers });
-      return await send({ headers, json: { name: "Tom", weight: 1, message: "Hello" } });
+      return await send({ headers, json: { name: "Tom", weight: 1, message: "Bye" } });
     },
   },
   account_suspended: {
