@@ -100,12 +100,6 @@ export class ApiKeys {
     return hasKey(allowance.holder, this.hashOf(authorization), now) ? allowance : null;
   }
 
-  /** Makes sure that the next use of a key reads its account again. */
-  expire(authorization: string): void {
-    const owner = this.#owners.get(authorization);
-    if (owner) this.#readAt.delete(owner.accountId);
-  }
-
   /** The hash of the key in an Authorization header. */
   hashOf(authorization: string): string {
     return this.#owners.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");

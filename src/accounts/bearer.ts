@@ -21,13 +21,14 @@ const QUOTE = /^["']|["']$/;
 const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
 const SENT_TWICE = "The Authorization header was sent twice.";
 
+/** The error for a suspended account's keys. */
+export function accountSuspended(): ApiError {
+  const message = "The account is suspended. Ask the operator of the service to resume it.";
+  return new ApiError(ERRORS.account_suspended, message);
+}
+
 /** The 403 for a suspended account's keys. It is a shared response. */
-export const SUSPENDED: Response = shared(errorResponse(
-  new ApiError(
-    ERRORS.account_suspended,
-    "The account is suspended. Ask the operator of the service to resume it.",
-  ),
-));
+export const SUSPENDED: Response = shared(errorResponse(accountSuspended()));
 
 /** Properties of a service that its 401 responses depend on. */
 export interface Realm {

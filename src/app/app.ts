@@ -1,9 +1,10 @@
-import type { Metrics } from "../base/mod.ts";
-import { Outdated, StoreUnavailable, type Transactions } from "../engine/mod.ts";
+import { type Metrics, SECOND } from "../base/mod.ts";
+import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
 import {
   ApiError,
   BASE_PATH,
   BODY_RULES,
+  type BodyRules,
   type Budget,
   createResponse,
   deprecationHeaders,
@@ -13,6 +14,7 @@ import {
   hostFault,
   type InFlight,
   INTERNAL,
+  type JsonBody,
   type Log,
   needsToken,
   type OperatorAccess,
@@ -25,7 +27,14 @@ import {
   UNAVAILABLE,
 } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
-import { type Realm, SUSPENDED, unauthorizedIn, wrongOperatorToken } from "../accounts/bearer.ts";
+import { invalidApiKey } from "../accounts/api_key.ts";
+import {
+  accountSuspended,
+  type Realm,
+  SUSPENDED,
+  unauthorizedIn,
+  wrongOperatorToken,
+} from "../accounts/bearer.ts";
 import type { Admissions, Caller } from "./admission.ts";
 import {
   type Arrival,
@@ -56,6 +65,8 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 
 /** The end of a document's path. The beginning is that of the operations in the document. */
 const DOCUMENT = "/openapi.json";
+/** If a body arrives longer than this after its headers, its account is checked again, in ms. */
+const SLOW_BODY = SECOND;
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
 /** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
@@ -69,9 +80,6 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  *     begin       charges it, after a version check if memory must be current (`admission.ts`)
  *     answerFor   returns the refusal, the operation's response, or an error
  *     finish      adds limit headers and CORS; writes metrics and the access log
- *
- * If an account changes after a write was admitted from memory, nothing is written: it is charged again, and
- * `answerFor` is called again.
  */
 export function createApp(options: AppOptions): App {
   const { operations, admissions, transactions, hasToken, log, metrics, inFlight } = options;
@@ -161,7 +169,6 @@ export function createApp(options: AppOptions): App {
     budget: Budget,
   ): Parameters<Operation["answer"]>[0] {
     const { request, base, query, now, address, admission } = arrival;
-    let assumes = admission?.assumes;
     return {
       request,
       params,
@@ -171,17 +178,24 @@ export function createApp(options: AppOptions): App {
       accountId: admission?.account?.id ?? "",
       address,
       async transact(transaction) {
-        const done = await transactions.run(transaction, { assumes, mayBegin: () => budget.check() });
-        // Later commits do not check it: if that failed, the handler would run again and repeat this commit.
-        if (done.committed) assumes = undefined;
+        const done = await transactions.run(transaction, { mayBegin: () => budget.check() });
         return done.result;
       },
-      readBody: (rules) =>
-        arrival.body ??= budget.pausedFor(
-          readJsonObject(request, { ...bodyRules, ...rules }, senderOf(arrival)),
-        ),
+      readBody: (rules) => arrival.body ??= readBody(arrival, { ...bodyRules, ...rules }, budget),
       note: (id) => void (arrival.ids ??= new Set()).add(id),
     };
+  }
+
+  /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
+  async function readBody(arrival: Arrival, rules: BodyRules, budget: Budget): Promise<JsonBody> {
+    const { request, now, started, admission } = arrival;
+    const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival)));
+    if (admission?.account && performance.now() - started > SLOW_BODY) {
+      const account = await admissions.find(request.headers.get("authorization") ?? "", now);
+      if (account === undefined) throw invalidApiKey(options.realm);
+      if (account.suspendedAt !== null) throw accountSuspended();
+    }
+    return body;
   }
 
   function finish(arrival: Arrival, made: Response): Response {
@@ -232,9 +246,7 @@ export function createApp(options: AppOptions): App {
   /** The error that the client receives. Anything other than an ApiError is logged and stays internal. */
   function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
     if (error instanceof ApiError) return error;
-    if (error instanceof OutOfTime || error instanceof Outdated) {
-      return inFlight.isStopping ? STOPPING : UNAVAILABLE;
-    }
+    if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
     log.error(errorRecord(error, now, matched.pattern, id));
     return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
   }

@@ -99,11 +99,4 @@ export {
   type Write,
 } from "./transaction.ts";
 export { Transactions, type TransactionsOptions } from "./transactions.ts";
-export {
-  noteVersion,
-  Outdated,
-  VersionCheck,
-  type VersionRow,
-  Versions,
-  type VersionsOptions,
-} from "./versions.ts";
+export { noteVersion, type VersionRow, Versions, type VersionsOptions } from "./versions.ts";

@@ -1,6 +1,6 @@
 import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Done, KnownRow, Rows, RunOptions, Value, Write } from "./transaction.ts";
-import { nameOf, noteVersion, Outdated, type VersionRow } from "./versions.ts";
+import { nameOf, noteVersion, type VersionRow } from "./versions.ts";
 
 /** The known state of some rows. */
 export interface Snapshot {
@@ -144,7 +144,7 @@ class Contribution implements Rows, Write {
 export class Round {
   readonly contributions: Contribution[] = [];
   readonly #now: number;
-  /** Checks that rows are still as they were read or assumed, by name. */
+  /** Checks that rows are still as they were read, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
   /** Rows as the contributions leave them, by name. */
   readonly #changed: Map<string, Entry | null> = new Map();
@@ -163,18 +163,12 @@ export class Round {
   /** Lets a job decide, and adds its contribution if there is room. */
   take(job: Job): Verdict {
     if (this.#isFull) return leaveOut(job);
-    const assumes = job.options.assumes;
-    if (assumes && !assumes.holds) {
-      job.reject(new Outdated());
-      return "settled";
-    }
     const checks = checksOf(job);
     for (const [name, { versionstamp }] of checks) {
       const check = this.#checks.get(name);
       // A commit can check only one version of a row.
       if (check && check.versionstamp !== versionstamp) return leaveUnread(job);
     }
-    if (assumes && this.#bumps.has(assumes.row)) return leaveOut(job);
     const contribution = new Contribution(job, this.#changed, this.#now);
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
@@ -220,11 +214,10 @@ export class Round {
     for (const { key } of this.#bumps) operation.set(key, EMPTY);
   }
 
-  /** Resolves its jobs' calls after the commit has applied. It began at `started`, on the `performance.now()` clock. */
-  resolve(versionstamp: string, started: number): void {
+  /** Resolves its jobs' calls after the commit has applied. */
+  resolve(versionstamp: string): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
     for (const { job, resolve, hasWritten } of this.contributions) {
-      job.options.assumes?.noteHeld(started);
       resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
     }
   }
@@ -264,21 +257,18 @@ function leaveOut(job: Job): Verdict {
   return isBlind(job) ? "left out" : leaveUnread(job);
 }
 
-/** Leaves a job out of a commit. Its rows and its assumption are read again before it decides. */
+/** Leaves a job out of a commit. Its rows are read again before it decides. */
 function leaveUnread(job: Job): Verdict {
   job.snapshot = undefined;
   return "left out";
 }
 
-/** The conditions for a job's decision: its rows as they were read, and its assumption. */
-function checksOf(
-  { reads, snapshot, options: { assumes } }: Job,
-): readonly (readonly [string, Deno.AtomicCheck])[] {
+/** The conditions for a job's decision: its rows as they were read. */
+function checksOf({ reads, snapshot }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
   const checks: (readonly [string, Deno.AtomicCheck])[] = [];
   for (const [name, key] of reads) {
     checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);
   }
-  if (assumes) checks.push([assumes.name, assumes]);
   return checks;
 }
 

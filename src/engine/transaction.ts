@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "./deadline.ts";
 import type { Entry } from "./row.ts";
-import type { VersionCheck, VersionRow } from "./versions.ts";
+import type { VersionRow } from "./versions.ts";
 
 /** Transactions that share commits: those that take permits and give them back, and all others. */
 export type Queue = "leases" | "changes";
@@ -61,8 +61,6 @@ export interface Write {
 
 /** Options for running a transaction. */
 export interface RunOptions {
-  /** An assumption that the commit also checks. */
-  readonly assumes?: VersionCheck | undefined;
   /** Throws if no new step is allowed to begin, because the caller does not wait any longer. */
   readonly mayBegin?: () => void;
 }

@@ -13,7 +13,7 @@ import {
   type Transaction,
   Unresolved,
 } from "./transaction.ts";
-import { nameOf, noteVersion, Outdated } from "./versions.ts";
+import { nameOf } from "./versions.ts";
 
 /*
  * Every write is a transaction: it reads some rows, uses them to decide what to write, and commits on
@@ -49,7 +49,6 @@ import { nameOf, noteVersion, Outdated } from "./versions.ts";
  *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
  *   call: its result was true at that moment. Rows that the caller passed in might be older, so they are not enough.
- * - An assumption about a version row is checked in the same commit, or read in the same snapshot.
  * - The step that sends the commit to KV checks whether the caller is still waiting. A commit can wait a long time for
  *   that step, and nothing must be stored for a request that has already received 503.
  *
@@ -90,7 +89,6 @@ export class Transactions {
    * two of them.
    *
    * @throws errors from `decide` or `mayBegin`. Nothing was done.
-   * @throws {Outdated} if its assumption no longer holds. Nothing was done.
    * @throws {Unresolved} if it is unknown whether the transaction was carried out.
    * @throws {StoreUnavailable} if it was not carried out.
    */
@@ -241,7 +239,7 @@ class Line {
     this.#waiting = this.#waiting.filter((job) => {
       if (!this.#mayBegin(job)) return false;
       const first = jobs[0] ?? job;
-      const together = isBlind(job) ? checked : checked.union(keysToRead(job));
+      const together = isBlind(job) ? checked : checked.union(job.reads);
       const isTaken = mayJoin(job, first) && (job === first || together.size <= limit) &&
         (isBlind(job) || reserved.isDisjointFrom(job.reads));
       if (isTaken) {
@@ -273,7 +271,7 @@ class Line {
   /** Reads some jobs' rows in one snapshot. */
   async #read(jobs: readonly Job[]): Promise<void> {
     const began = performance.now();
-    const keys = new Map(jobs.flatMap((job) => [...keysToRead(job)]));
+    const keys = new Map(jobs.flatMap(({ reads }) => [...reads]));
     let entries: readonly (Entry | null)[];
     try {
       entries = await this.#store.getMany([...keys.values()]);
@@ -283,16 +281,13 @@ class Line {
     }
     const names = [...keys.keys()];
     const snapshot = { rows: new Map(names.map((name, index) => [name, entries[index] ?? null])), began };
-    for (const job of jobs) {
-      if (assumptionHolds(job, snapshot)) job.snapshot = snapshot;
-      else this.#fail([job], new Outdated());
-    }
+    for (const job of jobs) job.snapshot = snapshot;
   }
 
   async #commit(round: Round): Promise<void> {
     const jobs = round.contributions.map(({ job }) => job);
     this.#metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
-    const started = performance.now();
+    const began = performance.now();
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
@@ -300,9 +295,9 @@ class Line {
     }, { checks: round.checks, isContested: this.#bounds.isContested });
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {
-      round.resolve(result.versionstamp, started);
+      round.resolve(result.versionstamp);
       for (const job of jobs) this.#held.delete(job);
-    } else if (result) await this.#retry(jobs, round.checkedRows(result.rows, started));
+    } else if (result) await this.#retry(jobs, round.checkedRows(result.rows, began));
   }
 
   /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
@@ -334,12 +329,11 @@ class Line {
    * retry in step, and reads its rows right before it commits.
    */
   async #retry(jobs: readonly Job[], shown: Snapshot): Promise<void> {
-    const { outdated = [], lost = [], others = [] } = Object.groupBy(jobs, (job) => {
-      if (!assumptionHolds(job, shown)) return "outdated";
-      return hasChanged(job, shown) ? "lost" : "others";
-    });
-    this.#fail(outdated, new Outdated());
-    const losers = outdated.length + lost.length > 0 ? lost : others; // If nothing has changed, the reason is unknown.
+    const { lost = [], others = [] } = Object.groupBy(
+      jobs,
+      (job) => hasChanged(job, shown) ? "lost" : "others",
+    );
+    const losers = lost.length > 0 ? lost : others; // If nothing has changed, the reason is unknown.
     for (const job of others) job.refusals++;
     for (const job of losers) job.refusals += APART;
     const { again = [], now = [] } = Object.groupBy([...lost, ...others], (job) => {
@@ -391,7 +385,7 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
   const groups: Job[][] = [];
   let names: ReadonlySet<string> = new Set();
   for (const job of jobs) {
-    const own = new Set(keysToRead(job).keys());
+    const own = new Set(job.reads.keys());
     names = names.union(own);
     const group = names.size <= MAX_KEYS ? groups.at(-1) : undefined;
     if (group === undefined) {
@@ -400,21 +394,6 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
     } else group.push(job);
   }
   return groups;
-}
-
-/** Keys of all rows that a job needs, by name, including the version row for its assumption. */
-function keysToRead({ reads, options: { assumes } }: Job): ReadonlyMap<string, Deno.KvKey> {
-  return assumes ? new Map(reads).set(assumes.name, assumes.key) : reads;
-}
-
-/** Whether a job's assumption holds in a snapshot. */
-function assumptionHolds({ options: { assumes } }: Job, { rows, began }: Snapshot): boolean {
-  if (assumes === undefined) return true;
-  const versionstamp = versionstampOf(rows.get(assumes.name) ?? null);
-  noteVersion(assumes.row, versionstamp);
-  if (versionstamp !== assumes.versionstamp) return false;
-  assumes.noteHeld(began);
-  return true;
 }
 
 /** Whether a snapshot has another version of a row that a job has decided on. */

@@ -29,7 +29,7 @@ export function nameOf(key: Deno.KvKey): string {
 
 /** Options of {@linkcode Versions}. */
 export interface VersionsOptions {
-  /** Maximum age of a check, in ms. By default, it is 0: every request waits for a check that begins after it. */
+  /** Maximum age of a check, in ms. By default, it is 0: every call waits for a check that begins after it. */
   readonly maxStalenessMs?: number | undefined;
   readonly metrics?: Metrics;
 }
@@ -99,30 +99,19 @@ export class Versions {
 
   /**
    * Resolves once the known versions are less than `maxStalenessMs` older than this call; undefined if they already are.
-   * If they are older than half of that, a check also begins in the background, so that a later call need not wait.
+   * If they are older than half of that, a check also begins in the background, so that a later call need not wait. By
+   * default, `maxStalenessMs` is that of the options.
    *
    * @throws {StoreUnavailable}
    */
-  check(): Promise<void> | undefined {
+  check(maxStalenessMs: number = this.#maxStaleness): Promise<void> | undefined {
     this.#requests++;
-    if (this.#maxStaleness === 0) return this.#begin(); // Without a look at the clock, which is slow.
+    if (maxStalenessMs === 0) return this.#begin(); // Without a look at the clock, which is slow.
     const age = performance.now() - this.#checkedAt;
-    if (age >= this.#maxStaleness) return this.#begin();
+    if (age >= maxStalenessMs) return this.#begin();
     // One at a time. Otherwise, with a distant KV, every request that arrives during a check would begin another.
-    if (age > this.#maxStaleness / 2) this.#refreshing ??= this.#refresh();
+    if (age > maxStalenessMs / 2) this.#refreshing ??= this.#refresh();
     return undefined;
-  }
-
-  /**
-   * Requires that a check held at `since`, on the `performance.now()` clock, or later.
-   *
-   * @throws {Outdated} if it did not.
-   * @throws {StoreUnavailable}
-   */
-  async confirm(check: VersionCheck, since: number): Promise<void> {
-    if (check.heldSince(since)) return;
-    await this.check();
-    if (!check.holds) throw new Outdated();
   }
 
   async #refresh(): Promise<void> {
@@ -142,47 +131,5 @@ export class Versions {
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }
     this.#checkedAt = Math.max(this.#checkedAt, started);
-  }
-}
-
-/** A version row does not have the version that a transaction assumed. Nothing was changed. */
-export class Outdated extends Error {
-  override readonly name = "Outdated";
-}
-
-/**
- * The assumption that a version row still has its last known version. A transaction that makes this assumption also
- * verifies it, so the row need not be read beforehand.
- */
-export class VersionCheck implements Deno.AtomicCheck {
-  readonly row: VersionRow;
-  readonly key: Deno.KvKey;
-  /** The name of the row. */
-  readonly name: string;
-  /** Null if there was no row. */
-  readonly versionstamp: string | null;
-  /** The assumption held at this time or later, on the `performance.now()` clock. */
-  #heldAt = -Infinity;
-
-  constructor(row: VersionRow) {
-    this.row = row;
-    this.key = row.key;
-    this.name = nameOf(row.key);
-    this.versionstamp = row.version || null;
-  }
-
-  /** Whether the assumption holds, as far as this process knows. */
-  get holds(): boolean {
-    return this.row.version === (this.versionstamp ?? "");
-  }
-
-  /** Whether a commit or a read has shown that it held at this time, on the `performance.now()` clock, or later. */
-  heldSince(time: number): boolean {
-    return this.#heldAt >= time;
-  }
-
-  /** Records that it held at some time after `started`, on the `performance.now()` clock. */
-  noteHeld(started: number): void {
-    this.#heldAt = Math.max(this.#heldAt, started);
   }
 }

@@ -52,8 +52,7 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  *
  *     state    where          what it becomes
  *     free     the row        left, if a run leases it. Used, if a run grants it to a waiting request.
- *     left     #lease.left    lent, by lend(). Spent, by decide(). Sent, by the run that ends the lease.
- *     lent     #lent          at its end(), spent, or left again. If its lease has ended in the meantime: owed.
+ *     left     #lease.left    spent, by decide(). Sent, by the run that ends the lease.
  *     spent    #lease.used    sent, by the next run
  *     owed     #debt          sent, by the next run
  *     sent     #sent          used or free in the row, by the run's commit
@@ -77,9 +76,8 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  * permits are forgotten, here or in a crash, the row counts them as used until the day ends. So it may count too many
  * permits, but never too few.
  *
- * Why no other permit is lost: no permit stays in any of the states from left to sent. A lent permit changes its state
- * when its request ends. Within two seconds, a run sends what is spent or owed, and what is left of a lease that is not
- * in use.
+ * Why no other permit is lost: within two seconds, a run sends what is spent or owed, and what is left of a lease that
+ * is not in use.
  *
  * Why no refusal is wrong: memory refuses a request only if neither this process nor another one might still give a
  * permit back. Otherwise the request waits for a run. No permits are leased from a full window. So three seconds after
@@ -105,6 +103,8 @@ export interface PermitRequest {
   readonly now: number;
   /** When the request arrived, on the `performance.now()` clock. */
   readonly arrived: number;
+  /** False once the request has failed for another reason, so that it is not charged any more. */
+  readonly isAwaited?: () => boolean;
 }
 
 /** What the allowances of a process share. */
@@ -121,13 +121,6 @@ export interface Shared<Of extends Holder> {
   banned(): void;
 }
 
-/** A permit that was handed out from memory. */
-export interface Permit {
-  readonly decision: Decision;
-  /** Ends the permit's request: the permit was used, or is free again. Call this once. */
-  readonly end: (isUsed: boolean) => void;
-}
-
 /** A request that is waiting for a permit. */
 interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, PermitRequest {}
 
@@ -136,8 +129,6 @@ export class Allowance<Of extends Holder> {
   readonly #shared: Shared<Of>;
   #known: Known<Of>;
   #lease: Lease | undefined;
-  /** Number of lent permits, of this lease or of earlier ones. */
-  #lent = 0;
   #debt: Debt = NO_DEBT;
   /** The debt that a run is writing. */
   #sent: Debt = NO_DEBT;
@@ -173,7 +164,7 @@ export class Allowance<Of extends Holder> {
 
   /** Whether there is something to write or to wait for. */
   get isActive(): boolean {
-    return this.#owes || this.#lent > 0 || this.#queue.length > 0 || this.#running !== undefined;
+    return this.#owes || this.#queue.length > 0 || this.#running !== undefined;
   }
 
   /** Whether there is a lease. */
@@ -188,20 +179,10 @@ export class Allowance<Of extends Holder> {
 
   /**
    * The permits that the row counts as leased by this process. Undefined during a run, because the row may already be
-   * as the run leaves it, and while permits are lent.
+   * as the run leaves it.
    */
   get held(): readonly Returned[] | undefined {
-    return this.#running || this.#lent > 0 ? undefined : this.#leased.returned;
-  }
-
-  /** Hands out a permit of the lease; undefined if there is none. */
-  lend(): Permit | undefined {
-    const now = this.#shared.clock();
-    const lease = this.#leaseAt(now);
-    if (lease === undefined) return undefined;
-    this.#lent++;
-    const decision = this.#take(lease, now);
-    return { decision, end: (isUsed) => this.#end(lease, isUsed) };
+    return this.#running ? undefined : this.#leased.returned;
   }
 
   /**
@@ -213,10 +194,15 @@ export class Allowance<Of extends Holder> {
     const lease = this.#leaseAt(now);
     if (lease === undefined) return this.#refuse(now, arrived);
     lease.used++;
-    return this.#take(lease, now);
+    lease.left--;
+    this.#lately.handedOut++;
+    this.#shared.keep(this);
+    if (lease.left < lease.low) this.#start();
+    const { holder, usage } = this.#known.state;
+    return this.#decision(usage, holder.limits, lease.left, undefined, now);
   }
 
-  /** The limits as this process knows them, for a request that is not charged. Lent permits count as used. */
+  /** The limits as this process knows them, for a request that is not charged. */
   peek(): Decision {
     const { usage, usageRow, holder: { limits } } = this.#known.state;
     const now = this.#shared.clock();
@@ -259,7 +245,9 @@ export class Allowance<Of extends Holder> {
 
   /** Gives back a used permit, in the epoch and minute of the decision that granted it. */
   giveBack({ epoch, minute }: Decision): void {
-    this.#owe({ epoch, minute: minuteOf(minute), size: 0, unused: 1 });
+    this.#debt = owing(this.#debt, { epoch, minute: minuteOf(minute), size: 0, unused: 1 });
+    this.#shared.keep(this);
+    if (this.#queue.length > 0) this.#start();
   }
 
   /** Begins a run if one is due. Call this every few dozen ms while the allowance is active. */
@@ -328,33 +316,6 @@ export class Allowance<Of extends Holder> {
     return isOld || !isLeaseOf(lease, this.#known.state, now) ? undefined : lease;
   }
 
-  #take(lease: Lease, now: number): Decision {
-    lease.left--;
-    this.#lately.handedOut++;
-    this.#shared.keep(this);
-    if (lease.left < lease.low) this.#start();
-    const { holder, usage } = this.#known.state;
-    return this.#decision(usage, holder.limits, lease.left, undefined, now);
-  }
-
-  #end(lease: Lease, isUsed: boolean): void {
-    this.#lent--;
-    if (lease !== this.#lease) {
-      this.#owe({ ...lease, size: 1, unused: isUsed ? 0 : 1 });
-    } else {
-      if (isUsed) lease.used++;
-      else lease.left++;
-      this.#shared.keep(this);
-      if (this.#queue.length > 0) this.#start();
-    }
-  }
-
-  #owe({ epoch, minute, size, unused }: Returned): void {
-    this.#debt = owing(this.#debt, { epoch, minute, size, unused });
-    this.#shared.keep(this);
-    if (this.#queue.length > 0) this.#start();
-  }
-
   #refuse(now: number, arrived: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
@@ -373,7 +334,7 @@ export class Allowance<Of extends Holder> {
     const { state: { usage, holder: { limits } }, asOf } = this.#known;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
-    const holds = this.#lease !== undefined || this.#lent > 0 || this.#unwritten.returned.length > 0;
+    const holds = this.#lease !== undefined || this.#unwritten.returned.length > 0;
     if (holds || current !== usage) return undefined;
     const window = fullWindow(usage, limits);
     return window && mayComeBack(this.#known, usage, window, asOf, RETURN_TIME) ? undefined : window;
@@ -475,7 +436,8 @@ export class Allowance<Of extends Holder> {
     const { usage, holder } = state;
     // After a change of the holder, requests wait again for permits of its full windows.
     const known = seen(this.#known, state, -Infinity, false);
-    const isOpen = ({ credential, now }: Waiting) => holders.isOpenedBy(holder, credential, now);
+    const isOpen = ({ credential, now, isAwaited }: Waiting) =>
+      holders.isOpenedBy(holder, credential, now) && (isAwaited?.() ?? true);
     const { since, granted, handedOut } = this.#lately;
     const requests = batch.filter(isOpen);
     const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
@@ -601,6 +563,6 @@ interface Run<Of extends Holder> extends RunPlan<Waiting> {
   readonly now: number;
   /** The rows that it has decided on. */
   readonly state: HolderState<Of>;
-  /** Requests whose credential does not open the holder. */
+  /** Requests whose credential does not open the holder, or that have failed. */
   readonly unknown: readonly Waiting[];
 }

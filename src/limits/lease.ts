@@ -75,7 +75,7 @@ export function joined(one: Debt, other: Debt): Debt {
   return other.refused ? withRefused(debt, other.refused) : debt;
 }
 
-/** The permits that go back when a lease ends. Lent ones stay leased until their requests end. */
+/** The permits that go back when a lease ends. */
 export function detach({ epoch, minute, left, used }: Lease): Returned {
   return { epoch, minute, size: left + used, unused: left };
 }

@@ -8,7 +8,6 @@ export interface Call extends WebCall {
    *
    * @throws the error that the transaction throws.
    * @throws {OutOfTime} if the request has timed out.
-   * @throws {Outdated} if an account has changed since the request was admitted. The handler is then called again.
    * @throws {StoreUnavailable}
    */
   readonly transact: <Result extends Decided>(transaction: Transaction<Result>) => Promise<Result>;

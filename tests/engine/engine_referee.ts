@@ -12,7 +12,7 @@ import {
   type Write,
 } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
-import { Outdated, VersionCheck, type VersionRow } from "../../src/engine/versions.ts";
+import type { VersionRow } from "../../src/engine/versions.ts";
 import { type CommitResult, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
 import { seededRandom, type VirtualTime } from "../support/time.ts";
 
@@ -33,12 +33,11 @@ interface Plan {
 /** A run of a plan, and its outcome. */
 interface Call {
   readonly plan: Plan;
-  readonly assumed: string | undefined;
   /** Number of commits that had applied when it began, and when it was answered. */
   readonly began: number;
   answered: number;
   readonly deadline: number;
-  answer: "none" | "result" | "refused" | "out of time" | "outdated" | "unresolved" | "unavailable";
+  answer: "none" | "result" | "refused" | "out of time" | "unresolved" | "unavailable";
   /** What the plan found in its rows. */
   finding: string;
   committed: boolean;
@@ -46,11 +45,7 @@ interface Call {
 }
 
 /** The rows at one moment: their numbers by name. */
-interface State {
-  readonly values: ReadonlyMap<string, number>;
-  /** Version of the version row. */
-  readonly version: string;
-}
+type State = ReadonlyMap<string, number>;
 
 /** The message is what the plan found. */
 class Refused extends Error {}
@@ -185,10 +180,8 @@ export class Referee {
   #call(): void {
     const engine = this.#engine();
     const plan = this.#plan();
-    const assumes = this.#below(3) === 0 ? new VersionCheck(engine.row) : undefined;
     const call: Call = {
       plan,
-      assumed: assumes && (assumes.versionstamp ?? ""),
       began: this.#kv.repetitions.length,
       answered: Infinity,
       deadline: this.#time.now + 20 + this.#below(PATIENCE),
@@ -210,7 +203,7 @@ export class Referee {
         return decide(plan, rows, write);
       },
     };
-    engine.transactions.run(transaction, { assumes, mayBegin }).then(
+    engine.transactions.run(transaction, { mayBegin }).then(
       ({ result, committed, rows }) => {
         this.#answer(call, "result", result, committed, rows);
         for (const row of rows) engine.remember(row);
@@ -222,7 +215,6 @@ export class Referee {
       (error) => {
         if (error instanceof Refused) this.#answer(call, "refused", error.message);
         else if (error instanceof OutOfTime) this.#answer(call, "out of time");
-        else if (error instanceof Outdated) this.#answer(call, "outdated");
         else if (error instanceof Unresolved) this.#answer(call, "unresolved");
         else if (error instanceof StoreUnavailable) this.#answer(call, "unavailable");
         else throw error;
@@ -319,7 +311,6 @@ export class Referee {
       if (answer === "result" && committed) {
         assert(at !== undefined && at.commit <= answered, `${plan.id} was reported as committed, but is not`);
         assertEquals(call.finding, at.finding, `Result of ${plan.id}`);
-        if (call.assumed !== undefined) assertEquals(at.version, call.assumed, `Assumption of ${plan.id}`);
       } else if (answer === "result" || answer === "refused") {
         assertEquals(at, undefined, `${plan.id} was reported as unchanged, but is committed`);
         assert(
@@ -335,7 +326,7 @@ export class Referee {
     const values = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "row" || key[0] === "new");
     assertEquals(
       new Map(values.map(({ key, ...row }) => [nameOf(key), numberIn({ key, ...row })])),
-      last?.values,
+      last,
     );
     // The first commit in a lane sets only its marker, which might have been removed.
     const rows = () => [...this.#kv.rows.values()].filter(({ key: [table] }) => table !== "commits");
@@ -349,32 +340,29 @@ export class Referee {
     for (const { key, entry } of rows) {
       if (entry === null) continue;
       const state = states[Number(entry.versionstamp)]?.at(-1);
-      assertEquals(numberIn(entry), state?.values.get(nameOf(key)), `A row shown to ${plan.id}: ${key}`);
+      assertEquals(numberIn(entry), state?.get(nameOf(key)), `A row shown to ${plan.id}: ${key}`);
     }
   }
 
   #isTrueSometime(
-    { plan, finding, assumed }: Call,
+    { plan, finding }: Call,
     states: readonly (readonly State[])[],
     began: number,
     answered: number,
   ): boolean {
-    return states.slice(began, answered + 1).flat().some((state) => {
-      if (assumed !== undefined && state.version !== assumed) return false;
-      return decideOn(plan, state).found === finding;
-    });
+    return states.slice(began, answered + 1).flat().some((state) => decideOn(plan, state).found === finding);
   }
 
   /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
   #replay(): {
     states: State[][];
-    applied: Map<number, { commit: number; finding: string; version: string }>;
+    applied: Map<number, { commit: number; finding: string }>;
   } {
-    const applied = new Map<number, { commit: number; finding: string; version: string }>();
+    const applied = new Map<number, { commit: number; finding: string }>();
     const log = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "log");
     const byCommit = Map.groupBy(log, ({ versionstamp }) => Number(versionstamp));
     const plans = new Map(this.calls.map(({ plan }) => [plan.id, plan]));
-    let state: State = { values: new Map(), version: "" };
+    let state: State = new Map();
     const states = [[state]];
     for (let commit = 1; commit <= this.#kv.repetitions.length; commit++) {
       const within: State[] = [];
@@ -382,14 +370,14 @@ export class Referee {
         const id = Number(key[1]);
         const [row, value] = this.#foreign.get(id) ?? [];
         if (row !== undefined && value !== undefined) {
-          state = { ...state, values: new Map([...state.values, [nameOf(rowKey(row)), value]]) };
+          state = new Map([...state, [nameOf(rowKey(row)), value]]);
         } else {
           const plan = plans.get(id);
           assert(plan !== undefined);
           const { found, after, isRefused } = decideOn(plan, state);
           assert(!isRefused, `${id} committed although it should have refused: ${found}`);
-          applied.set(id, { commit, finding: found, version: state.version });
-          state = after(`${commit}`.padStart(20, "0"));
+          applied.set(id, { commit, finding: found });
+          state = after;
         }
         within.push(state);
       }
@@ -514,27 +502,22 @@ class Engine {
 }
 
 /** The result of a plan in a state. */
-function decideOn(
-  plan: Plan,
-  { values, version }: State,
-): { found: string; isRefused: boolean; after: (versionstamp: string) => State } {
-  const next = new Map(values);
-  let isBumped = false;
+function decideOn(plan: Plan, before: State): { found: string; isRefused: boolean; after: State } {
+  const after = new Map(before);
   const rows: Rows = {
     get(key) {
-      const number = values.get(nameOf(key));
+      const number = before.get(nameOf(key));
       if (number === undefined) return null;
       return { key, value: encodeJson(number), versionstamp: "" };
     },
   };
   const write: Write = {
     set: (key, value) => {
-      if (key[0] !== "log") next.set(nameOf(key), numberIn({ key, value, versionstamp: "" }));
+      if (key[0] !== "log") after.set(nameOf(key), numberIn({ key, value, versionstamp: "" }));
     },
-    delete: (key) => void next.delete(nameOf(key)),
-    bump: () => void (isBumped = true),
+    delete: (key) => void after.delete(nameOf(key)),
+    bump() {},
   };
-  const after = (versionstamp: string) => ({ values: next, version: isBumped ? versionstamp : version });
   try {
     return { found: decide(plan, rows, write), isRefused: false, after };
   } catch (error) {

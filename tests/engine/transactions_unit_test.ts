@@ -13,7 +13,7 @@ import {
   Unresolved,
 } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
-import { noteVersion, Outdated, VersionCheck, type VersionRow } from "../../src/engine/versions.ts";
+import type { VersionRow } from "../../src/engine/versions.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
@@ -246,110 +246,18 @@ Deno.test("run() lets transactions on a contested row share commits, however oft
   assertEquals(process.commits.map((keys) => keys.length), [20, 20, 20, 20]);
 });
 
-Deno.test("run() rejects with Outdated, and without effect, only transactions whose assumption fails", async () => {
-  const kv = new FakeKv();
-  const process = Process.on(kv);
-  const row: VersionRow = { key: ["version"], version: "" };
-  const [assumes, old] = [new VersionCheck(row), new VersionCheck({ ...row, version: "0" })];
-  await kv.connect().atomic().set(["version"], 1).commit();
-
-  const results = await Promise.allSettled([
-    process.run(setting("a"), { assumes }),
-    process.run(counting("b"), { assumes }),
-    process.run(setting("c")),
-    process.run(setting("d"), { assumes: old }),
-  ]);
-
-  assertEquals(results.map((result) => result.status === "rejected" && result.reason instanceof Outdated), [
-    true,
-    true,
-    false,
-    true,
-  ]);
-  assertEquals(["a", "b", "c", "d"].filter((key) => kv.value(key) !== undefined), ["c"]);
-  assertEquals([assumes.holds, row.version], [false, kv.rows.get('["version"]')?.versionstamp]);
-});
-
-Deno.test("run() makes no commit without writes and reads the assumed version with the rows", async () => {
+Deno.test("run() makes no commit for a transaction that writes nothing", async () => {
   const process = Process.on(new FakeKv());
-  const row: VersionRow = { key: ["version"], version: "" };
-  const assumes = new VersionCheck(row);
-  const reading: Transaction<number> = {
+
+  const done = await process.run({
     queue: QUEUE,
     reads: [["a"]],
     decide: (rows) => numberIn(rows.get(["a"])),
-  };
-
-  const started = performance.now();
-  const { result, committed } = await process.run(reading, { assumes });
-
-  assertEquals([result, committed, process.commits, process.reads], [0, false, [], [[["a"], ["version"]]]]);
-  assertEquals(assumes.heldSince(started), true);
-});
-
-/** Transactions that write nothing. */
-const READ_ONLY: readonly (readonly [what: string, transaction: Transaction<number>])[] = [
-  ["a row", { queue: QUEUE, reads: [["a"]], decide: (rows) => numberIn(rows.get(["a"])) }],
-  ["no row", { queue: QUEUE, decide: () => 0 }],
-];
-
-for (const [what, reading] of READ_ONLY) {
-  Deno.test(`run() rejects a read of ${what} with Outdated if its assumption fails`, async () => {
-    const kv = new FakeKv();
-    const assumes = new VersionCheck({ key: ["version"], version: "" });
-    await kv.connect().atomic().set(["version"], 1).commit();
-
-    await assertRejects(() => Process.on(kv).run(reading, { assumes }), Outdated);
-
-    assertEquals([assumes.holds, assumes.heldSince(0)], [false, false]);
   });
-}
 
-Deno.test("run() rejects an assumption known to be outdated without I/O, but runs a current one", async () => {
-  const kv = new FakeKv();
-  const process = Process.on(kv);
-  const row: VersionRow = { key: ["version"], version: "" };
-  const old = new VersionCheck(row);
-  await kv.connect().atomic().set(["version"], 1).commit();
-  const { versionstamp = "" } = kv.rows.get('["version"]') ?? {};
-  noteVersion(row, versionstamp);
-
-  const results = await Promise.allSettled([
-    process.run(setting("a"), { assumes: old }),
-    process.run(setting("b"), { assumes: new VersionCheck(row) }),
-  ]);
-
-  assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
-  assertEquals([process.commits, process.reads], [[[["b"]]], []]);
+  assertEquals(done, { result: 0, committed: false, rows: [{ key: ["a"], entry: null }] });
+  assertEquals(process.commits, []);
 });
-
-Deno.test("run() notes the version that caused a refusal before it rejects", async () => {
-  const kv = new FakeKv();
-  const row: VersionRow = { key: ["version"], version: "" };
-  await kv.connect().atomic().set(["version"], 1).commit();
-
-  const run = Process.on(kv).run(setting("a"), { assumes: new VersionCheck(row) });
-  const noted = await assertRejects(() => run, Outdated).then(() => row.version);
-
-  assertEquals(noted, kv.rows.get('["version"]')?.versionstamp);
-});
-
-for (const [what, transaction] of [["read", counting("a")], ["commit", setting("a")]] as const) {
-  Deno.test(`run() records that an assumption held since its ${what} began, not since that ended`, async () => {
-    using time = new VirtualTime();
-    const network = { read: () => pause(50), commit: apply50 };
-    const process = new Process(new FakeKv().connect(network));
-    const assumes = new VersionCheck({ key: ["version"], version: "" });
-    await time.until<unknown>(process.run(setting("first")), 1_000); // Opens a lane.
-    const { decide } = transaction;
-    const began = time.now;
-    const run = process.run({ ...transaction, decide: what === "read" ? () => 0 : decide }, { assumes });
-
-    await time.until<unknown>(run, 1_000);
-
-    assertEquals([assumes.heldSince(began), assumes.heldSince(began + 10)], [true, false]);
-  });
-}
 
 Deno.test("run() accepts known rows, reads them only after a conflict, and returns their new state", async () => {
   const kv = new FakeKv();
@@ -622,9 +530,8 @@ Deno.test("run() does not starve a transaction without rows while others fill ev
   });
   await time.advance(100);
 
-  const assumes = new VersionCheck({ key: ["version"], version: "" });
   const { finished } = await time.until(
-    process.run(setting("b"), { assumes }).then(() => ({ finished: time.now })),
+    process.run(setting("b")).then(() => ({ finished: time.now })),
     5_000,
   );
   await time.until(Promise.all(crowd), 5_000);

@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { openFileState } from "../../src/engine/file.ts";
 import { Store } from "../../src/engine/store.ts";
-import { noteVersion, Outdated, VersionCheck, type VersionRow, Versions } from "../../src/engine/versions.ts";
+import { noteVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
 import { calmNetwork, disturbed, fail, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
@@ -179,20 +179,6 @@ Deno.test("Versions.check() ignores failed background reads until the last good 
   assertEquals(fixture.reads, 4);
   await time.advance(200);
   await assertRejects(() => fixture.check(10), StoreUnavailable);
-});
-
-Deno.test("Versions.confirm() reads the rows unless the check held at the given time or later", async () => {
-  using fixture = new Fixture();
-  const { versions, row, time } = fixture;
-  const check = new VersionCheck(row);
-  check.noteHeld(10);
-  await fixture.change();
-
-  await versions.confirm(check, 10);
-  assertEquals(fixture.reads, 0);
-
-  await time.until(assertRejects(() => versions.confirm(check, 11), Outdated), 1_000);
-  assertEquals(fixture.reads, 1);
 });
 
 Deno.test("Versions.check() reads the rows of a file only if there was a commit since the last read", async () => {

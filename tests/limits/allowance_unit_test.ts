@@ -1,5 +1,5 @@
-import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { type Allowance, type Permit, RETURN_TIME } from "../../src/limits/allowance.ts";
+import { assert, assertEquals } from "@std/assert";
+import { type Allowance, RETURN_TIME } from "../../src/limits/allowance.ts";
 import {
   decodeState,
   type Holder,
@@ -142,16 +142,16 @@ class Tenancy implements Disposable {
     return decided.map((decision) => decision === AGAIN ? "again" : decision.refusal ?? "ok");
   }
 
+  /** Grants requests, and returns their decisions. */
+  async grant(count: number): Promise<Decision[]> {
+    const decisions = await this.time.until(this.ask(count), 1_000);
+    return decisions.filter((decision) => decision !== AGAIN);
+  }
+
   /** Grants a request, and leases a hundredth of the rest. */
   async lease(): Promise<void> {
     assertEquals(await this.outcomes(this.ask(1)), ["ok"]);
     assert(this.allowance.isLeased);
-  }
-
-  lend(): Permit {
-    const permit = this.allowance.lend();
-    assert(permit);
-    return permit;
   }
 
   decide(): string | undefined {
@@ -217,11 +217,11 @@ Deno.test("Allowance.request() reports the limits under which a request was char
 
 Deno.test("Allowance decides again if its row has changed, and only the last decision has an effect", async () => {
   using tenancy = await Tenancy.open();
-  await tenancy.lease();
-  const permit = tenancy.lend();
+  const [decision] = await tenancy.grant(2);
+  assert(decision);
   atNextCommit(tenancy.network, async (apply) => {
     await tenancy.changeUsage({ used: tenancy.usage.used + 100 });
-    permit.end(false);
+    tenancy.allowance.giveBack(decision);
     return apply();
   });
 
@@ -230,30 +230,13 @@ Deno.test("Allowance decides again if its row has changed, and only the last dec
   assertEquals(tenancy.counts, [101, 0]);
 });
 
-Deno.test("Allowance counts permits as leased until their requests end", async () => {
-  using tenancy = await Tenancy.open();
-  await tenancy.lease();
-  const [first, second] = [tenancy.lend(), tenancy.lend()];
-  tenancy.decide();
-
-  await tenancy.settle();
-  assertEquals([tenancy.counts, tenancy.allowance.isActive], [[1 + 3, 2], true]);
-  first.end(false);
-  await tenancy.settle();
-  assertEquals(tenancy.counts, [1 + 2, 1]);
-  second.end(true);
-  await tenancy.settle();
-
-  assertEquals([tenancy.counts, tenancy.allowance.isActive], [[1 + 2, 0], false]);
-});
-
-Deno.test("Allowance.lend() and decide() hand out only what is left of the lease", async () => {
+Deno.test("Allowance.decide() hands out only what is left of the lease", async () => {
   using tenancy = await Tenancy.open({ minute: 300, day: 9_000 });
   await tenancy.lease();
   const { left } = tenancy.allowance;
   tenancy.network.commit = hang;
 
-  const handedOut = Array.from({ length: 10 }, (_, n) => n % 2 ? tenancy.allowance.lend() : tenancy.decide());
+  const handedOut = Array.from({ length: 10 }, () => tenancy.decide());
 
   assertEquals(handedOut.filter((one) => one !== undefined).length, left);
   assertEquals(tenancy.allowance.needsTransaction(), true);
@@ -434,19 +417,15 @@ Deno.test("Allowance.decide() also counts the strikes that a run is writing", as
 });
 
 Deno.test("Allowance.decide() refuses nobody while a permit may come back", async () => {
-  using tenancy = await Tenancy.open({ minute: 200, day: 9_000 });
-  await tenancy.lease();
-  const permit = tenancy.lend();
-  await tenancy.change({ limits: { minute: 1, day: 9_000 } });
-  await tenancy.time.advance(10_000);
-  tenancy.learn();
-  assertEquals([tenancy.counts, tenancy.decide()], [[2, 1], undefined]);
+  using tenancy = await Tenancy.open(SMALL);
+  const [decision] = await tenancy.grant(2);
+  assert(decision);
+  assertEquals([tenancy.counts, tenancy.decide()], [[2, 0], "minute"]);
 
-  permit.end(false);
+  tenancy.allowance.giveBack(decision);
+
   assertEquals(tenancy.decide(), undefined);
-  await tenancy.time.advance(100);
-
-  assertEquals([tenancy.counts, tenancy.decide()], [[1, 0], "minute"]);
+  assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["ok", "minute"]);
 });
 
 for (
@@ -511,29 +490,30 @@ Deno.test("Allowance lets nobody wait longer for a window, whatever its counts d
 
 Deno.test("Allowance tries again every 50 ms for waiting requests, and at once if a permit comes back", async () => {
   using tenancy = await Tenancy.open({ minute: 400, day: 9_000 });
-  await tenancy.lease();
-  const permits = [tenancy.lend(), tenancy.lend()];
+  const [first, second] = await tenancy.grant(2);
+  assert(first && second);
   await tenancy.time.advance(5_000);
-  await tenancy.changeUsage({ used: 400 });
+  await tenancy.changeUsage({ used: 400, leased: 1, leasedToday: 1 });
   const requests = tenancy.ask(3);
   await tenancy.time.advance(10);
-  permits[0]?.end(false);
+  assertEquals(tenancy.usage.used, 400);
+  tenancy.allowance.giveBack(first);
   await tenancy.time.advance(0);
-  assertEquals(tenancy.counts, [400, 1]);
+  assertEquals([tenancy.usage.used, tenancy.allowance.held], [400, []]);
   await tenancy.changeUsage({ used: 399 });
   await tenancy.time.advance(50);
-  assertEquals(tenancy.counts, [400, 1]);
-  permits[1]?.end(false);
+  assertEquals(tenancy.usage.used, 400);
+  tenancy.allowance.giveBack(second);
 
   assertEquals(await tenancy.outcomes(requests, 0), ["ok", "ok", "ok"]);
 });
 
 Deno.test("Allowance tries again at once for waiting requests if a permit comes back during a run", async () => {
   using tenancy = await Tenancy.open({ minute: 400, day: 9_000 });
-  await tenancy.lease();
-  const [first, second] = [tenancy.lend(), tenancy.lend()];
+  const [first, second] = await tenancy.grant(2);
+  assert(first && second);
   await tenancy.time.advance(5_000);
-  await tenancy.changeUsage({ used: 400, noLeasesUntil: LATER });
+  await tenancy.changeUsage({ used: 400, leased: 1, leasedToday: 1, noLeasesUntil: LATER });
   tenancy.learn();
   tenancy.network.commit = async (apply) => {
     await pause(20);
@@ -541,9 +521,9 @@ Deno.test("Allowance tries again at once for waiting requests if a permit comes 
   };
   const requests = tenancy.ask(2);
   await tenancy.time.advance(10);
-  first.end(false);
+  tenancy.allowance.giveBack(first);
   await tenancy.time.advance(10);
-  second.end(false);
+  tenancy.allowance.giveBack(second);
 
   assertEquals(await tenancy.outcomes(requests, 30), ["ok", "ok"]);
 });
@@ -613,8 +593,8 @@ Deno.test("Allowance.learn() ignores older rows, so that a change stays known", 
 
 Deno.test("Allowance drops everything if its holder is missing, and requests are recognized anew", async () => {
   using tenancy = await Tenancy.open();
-  await tenancy.lease();
-  const permit = tenancy.lend();
+  const [decision] = await tenancy.grant(1);
+  assert(decision && tenancy.allowance.isLeased);
   await tenancy.change({ limits: SMALL });
   tenancy.learn();
   await tenancy.delete(TENANTS.key(ID));
@@ -622,7 +602,7 @@ Deno.test("Allowance drops everything if its holder is missing, and requests are
 
   assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["again", "again"]);
   assertEquals([tenancy.allowance.isKnown, tenancy.allowance.isLeased], [false, false]);
-  permit.end(true);
+  tenancy.allowance.giveBack(decision);
   await tenancy.time.advance(10_000);
   assertEquals(tenancy.allowance.isActive, false);
   assertEquals(tenancy.fake.rows.has(JSON.stringify(usageKey(ID))), false);
@@ -672,7 +652,7 @@ for (
     ["was last seen in an earlier minute", {}, LATER],
   ] as const
 ) {
-  Deno.test(`Allowance.lend() lends nothing of a lease when the account ${what}, and gives it back`, async () => {
+  Deno.test(`Allowance.decide() hands out nothing of a lease when the account ${what}, and gives it back`, async () => {
     using tenancy = await Tenancy.open();
     await tenancy.lease();
     if ("limits" in change) await tenancy.change(change);
@@ -680,7 +660,7 @@ for (
     tenancy.learn();
     tenancy.now = now;
 
-    assertStrictEquals(tenancy.allowance.lend(), undefined);
+    assertEquals(tenancy.decide(), undefined);
     await tenancy.time.advance(100);
 
     assertEquals([tenancy.allowance.isLeased, tenancy.allowance.isActive], [false, false]);
@@ -688,7 +668,7 @@ for (
   });
 }
 
-Deno.test("Allowance.lend() lends nothing of a lease that is older than two seconds", async () => {
+Deno.test("Allowance.decide() hands out nothing of a lease that is older than two seconds", async () => {
   using tenancy = await Tenancy.open();
   await tenancy.lease();
   tenancy.network.commit = hang;

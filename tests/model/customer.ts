@@ -34,6 +34,8 @@ export interface Charge {
 /** A request: when it was sent and got its response, and what the clocks showed. */
 export interface Exchange extends Span {
   readonly key: Key;
+  /** If it was admitted, its key opened its account at this time or later. */
+  readonly openFrom: number;
   /** The process's clock when the request arrived. */
   readonly clockThen: number;
   /** The range of the process's clock between the request and its response. */
@@ -179,8 +181,9 @@ export class Customer {
     const span = { from: since, to: exchange.to };
     if (charge.untilReset === undefined) return this.#checkUncharged(charge, exchange, span);
     if (isAdmitted(charge)) {
-      assert(this.#mayBeValid(exchange, span), "Admitted with a key that was invalid all the time");
-      assert(this.#mayBeActive(span), "Admitted although the account was suspended all the time");
+      const open = { from: exchange.openFrom, to: exchange.to };
+      assert(this.#mayBeValid(exchange, open), "Admitted with a key that was invalid all the time");
+      assert(this.#mayBeActive(open), "Admitted although the account was suspended all the time");
     }
     this.#checkLimits(charge, charge.untilReset, exchange, span, faults);
   }

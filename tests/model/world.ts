@@ -36,6 +36,8 @@ const KEPT = [
   "usage",
   "versions",
 ];
+/** If a body arrives longer than this after its headers, its account is checked again, in ms. */
+const SLOW_BODY = 1_000;
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** A request to send, and how its response is checked. */
@@ -340,8 +342,11 @@ export class World implements Disposable {
       from: START + Math.floor(from) + Math.min(...skews),
       to: START + Math.floor(to) + Math.max(...skews),
     };
-    const exchange: Exchange = { key, from, to, clockThen, clock };
-    customer.check(charge, exchange, this.#deployment.maxStalenessMs, this.#faults);
+    const staleness = call.target.startsWith("GET ") ? this.#deployment.maxStalenessMs : 0;
+    const isLate = call.json !== undefined && response.ok && bodyAfter > SLOW_BODY;
+    const openFrom = isLate ? from + bodyAfter : from - staleness;
+    const exchange: Exchange = { key, from, to, openFrom, clockThen, clock };
+    customer.check(charge, exchange, staleness, this.#faults);
     await call.answered?.(response, charge, exchange);
   }
 
