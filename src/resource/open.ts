@@ -157,9 +157,9 @@ function* faultsOf(
   yield* faultsOfFilters(filters, fields);
   for (const fault of faultsIn(creation, examples.item)) yield `has an invalid example of an item: ${fault}`;
   for (const fault of faultsIn(patch, examples.change)) yield `has an invalid example of a change: ${fault}`;
-  const bytes = maxBytes(schemas.item);
+  const bytes = schemas.item.maxBytes;
   if (bytes > MAX_BYTES) {
-    const sizes = Object.entries(fields).map(([field, schema]) => [field, maxBytes(schema)] as const);
+    const sizes = Object.entries(fields).map(([field, schema]) => [field, schema.maxBytes] as const);
     const [field, size] = sizes.reduce((largest, other) => other[1] > largest[1] ? other : largest);
     yield size === Infinity
       ? `must limit the size of ${field}: give each text in it a max, such as text({ max: 100 })`
@@ -190,32 +190,4 @@ function sharedNameIn(schemas: readonly Schema[]): string | undefined {
     .map(([name, json]) => [name, stringifyJson(json)] as const);
   const [name] = all.find(([name, json]) => all.some(([other, its]) => other === name && its !== json)) ?? [];
   return name;
-}
-
-/** Maximum size of a value of this schema as JSON, in bytes; Infinity if it has no bound. */
-function maxBytes({ json, definitions }: Pick<Schema, "json" | "definitions">): number {
-  const { type, format, enum: values, maxLength = Infinity, maxItems = Infinity, items, properties = {} } =
-    resolved({
-      json,
-      definitions,
-    });
-  if (values) return Math.max(...values.map((value) => 6 * String(value).length + 2));
-  switch ([type].flat()[0]) {
-    case "boolean":
-      return 5;
-    case "integer":
-      return 20;
-    case "string":
-      // JSON escapes a control character with six bytes.
-      return format === "date-time" ? 40 : 6 * maxLength + 2;
-    case "array":
-      return items ? maxItems * (maxBytes({ json: items, definitions }) + 1) + 2 : Infinity;
-    case "object":
-      return Object.entries(properties).reduce(
-        (sum, [name, json]) => sum + name.length + 4 + maxBytes({ json, definitions }),
-        2,
-      );
-    default:
-      return Infinity;
-  }
 }

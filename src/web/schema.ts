@@ -34,6 +34,8 @@ export interface Schema<out Value = unknown> {
   readonly answerJson?: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
+  /** Maximum size of a value as JSON, in bytes; Infinity if it has no bound. */
+  readonly maxBytes: number;
   /**
    * Validates a value, which messages call `subject`; if that is empty, they name only its fields. Unknown fields of
    * objects are refused if `isStrict`, else ignored.
@@ -127,6 +129,7 @@ export function text(
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
   return scalar({
     json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...annotations },
+    maxBytes: bytesOfText(max),
     accepts: (value) => typeof value === "string",
     expected: "be a string",
     brokenRule(value) {
@@ -158,6 +161,7 @@ export function integer(min: number, max: number, annotations: Annotations = {})
       maximum: max,
       ...annotations,
     },
+    maxBytes: length + 1,
     accepts: isInteger,
     expected,
     brokenRule: (value) => value < min || value > max ? expected : undefined,
@@ -173,6 +177,7 @@ export function int64(json: Annotations & Pick<JsonSchema, "minimum"> = {}): Sch
   const expected = `be an integer from ${minimum} to ${INT64_MAX}`;
   return scalar({
     json: { type: "integer", format: "int64", ...json },
+    maxBytes: 20,
     accepts: (value): value is number | bigint =>
       isInteger(value) || (typeof value === "bigint" && value >= INT64_MIN && value <= INT64_MAX),
     expected,
@@ -188,6 +193,7 @@ export function oneOf<const Value extends string>(
 ): Schema<Value> {
   return scalar({
     json: { type: "string", enum: values, ...annotations },
+    maxBytes: Math.max(...values.map(({ length }) => bytesOfText(length))),
     accepts: (value): value is Value => values.some((known) => known === value),
     expected: `be one of ${values.join(", ")}`,
   });
@@ -197,6 +203,7 @@ export function oneOf<const Value extends string>(
 export function boolean(annotations: Annotations = {}): Schema<boolean> {
   return scalar({
     json: { type: "boolean", ...annotations },
+    maxBytes: 5,
     accepts: (value) => typeof value === "boolean",
     expected: "be true or false",
     fromText: (text) => text === "true" || (text === "false" ? false : text),
@@ -211,6 +218,7 @@ export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";
   return scalar({
     json: { type: "string", format: "date-time", ...annotations },
+    maxBytes: '"2027-01-15T12:00:00.123456789+01:00"'.length,
     accepts: (value) => typeof value === "string",
     expected,
     brokenRule(value) {
@@ -228,6 +236,7 @@ export function list<Item>(
   return {
     json: { type: "array", items: item.json, maxItems: max, ...annotations },
     definitions: item.definitions,
+    maxBytes: max * (item.maxBytes + 1) + 2,
     parse(value, subject, isStrict) {
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
       if (value.length > max) throw new Invalid(`${subject} must have at most ${max} items`);
@@ -252,6 +261,7 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
       type: [String(json.type), "null"],
       ...(json.enum && { enum: [...json.enum, null] }),
     },
+    maxBytes: Math.max(schema.maxBytes, "null".length),
     parse: (value, subject, isStrict) => value === null ? null : schema.parse(value, subject, isStrict),
     accepts: (value) => value === null || schema.accepts(value),
   };
@@ -328,6 +338,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       ...json,
     },
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    maxBytes: entries.reduce((sum, [name, { maxBytes }]) => sum + name.length + 4 + maxBytes, 2),
     parse(value, subject, isStrict) {
       if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");
       const prefix = subject === "" ? "The field " : `${subject}.`;
@@ -478,7 +489,7 @@ function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined
   }
 }
 
-interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
+interface Scalar<Value> extends Pick<Schema<Value>, "json" | "maxBytes" | "accepts"> {
   /** Follows `must` in the message for a value of the wrong type, such as `be a string`. */
   readonly expected: string;
   /** Returns the rule that a value breaks, such as `have 1 to 3 characters`; undefined if it is valid. */
@@ -488,10 +499,11 @@ interface Scalar<Value> extends Pick<Schema<Value>, "json" | "accepts"> {
 }
 
 function scalar<Value>(
-  { json, accepts, expected, brokenRule = () => undefined, fromText = (text) => text }: Scalar<Value>,
+  { expected, brokenRule = () => undefined, fromText = (text) => text, ...scalar }: Scalar<Value>,
 ): Schema<Value> {
+  const { json, accepts } = scalar;
   return {
-    json,
+    ...scalar,
     definitions: {},
     parse(value, subject) {
       if (!accepts(value)) throw mismatch(value, subject, expected, json.type);
@@ -499,7 +511,6 @@ function scalar<Value>(
       if (rule !== undefined) throw new Invalid(`${subject} must ${rule}`);
       return value;
     },
-    accepts,
     fromStrings([text = "", ...more], name) {
       if (more.length > 0) throw new Invalid(`${name} must be given at most once`);
       const value = fromText(text);
@@ -507,6 +518,11 @@ function scalar<Value>(
       return value;
     },
   };
+}
+
+/** The maximum size of a text as JSON, which has six bytes for a control character. */
+function bytesOfText(characters: number = Infinity): number {
+  return 6 * characters + 2;
 }
 
 /** The error for a missing value or one of the wrong type. */

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   answer,
   boolean,
@@ -20,7 +20,7 @@ import {
   text,
   timestamp,
 } from "../../src/web/schema.ts";
-import { parseJson } from "../../src/web/json.ts";
+import { parseJson, stringifyJson } from "../../src/web/json.ts";
 
 const INT64 = "an integer from -9223372036854775808 to 9223372036854775807";
 const STATE = oneOf(["new", "lost"]);
@@ -53,6 +53,25 @@ Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
     assertEquals([isValid(schema, value), schema.accepts(value)], [true, true]);
   }
 });
+
+Deno.test.each<[schema: Schema, largest: unknown]>([
+  [text({ max: 3 }), "\u0000\u0001\u0002"],
+  [integer(-5, 9_999), 9_999],
+  [int64(), -(2n ** 63n)],
+  [boolean(), false],
+  [timestamp(), "2027-01-15T12:00:00.123456789+01:00"],
+  [list(boolean(), 3), [false, false, false]],
+  [nullable(integer(0, 9)), null],
+  [object({ name: optional(text({ max: 1 })), isNew: boolean() }), { name: "\u0000", isNew: false }],
+])("maxBytes is the size of the largest value, or little more: %j", ({ maxBytes }, largest) => {
+  const more = maxBytes - new TextEncoder().encode(stringifyJson(largest)).length;
+  assert(more >= 0 && more < 3, `${more}`);
+});
+
+Deno.test.each<Schema>([text(), list(text(), 2), nullable(object({ a: optional(text()) }))])(
+  "maxBytes is infinite if a text has no maximum: %j",
+  (schema) => assertEquals(named("Any", schema).maxBytes, Infinity),
+);
 
 Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   [text(), undefined, "is required and must be a string"],
