@@ -2,13 +2,14 @@ import { VersionedCache } from "../engine/mod.ts";
 import { asExtension, etagOf, Invalid, quickEtagOf, Representation, type Schema, text } from "../web/mod.ts";
 import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
-/** Maximum number of URL prefixes that a page keeps responses for. Clients can send any Host. */
+/** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
 /** Memory of a kept response without its text, in bytes. A string has up to two bytes for each character, a body three. */
 const OVERHEAD = 2_000;
 
 /** The id of the last item before the page. Its text is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {
+  ...text(),
   json: {
     type: "string",
     minLength: 1,
@@ -16,8 +17,6 @@ export const CURSOR: Schema<number> = {
       "Where the page starts: the `cursor` in the `Link` header of the previous page.",
     ),
   },
-  definitions: {},
-  fromStrings: text().fromStrings,
   accepts: (value): value is number => Number.isSafeInteger(value),
   parse(value, subject) {
     const id = typeof value === "string" ? decodeCursor(value) : NaN;
@@ -108,6 +107,7 @@ export class Page {
   readonly size: number;
   readonly #place: Place;
   readonly #etag: string;
+  /** By URL prefix, the one used last at the end. */
   readonly #representations: Map<string, Representation> = new Map();
 
   constructor(read: ItemPage, place: Place) {
@@ -123,7 +123,13 @@ export class Page {
    * the current entity tag.
    */
   respondTo(known: string | undefined, base: string): Response {
-    return (this.#representations.get(base) ?? this.#represent(base)).respondTo(known);
+    const kept = this.#representations;
+    const representation = kept.get(base) ?? this.#represent(base);
+    kept.delete(base);
+    kept.set(base, representation);
+    const [oldest = base] = kept.keys();
+    if (kept.size > MAX_BASES) kept.delete(oldest);
+    return representation.respondTo(known);
   }
 
   #represent(base: string): Representation {
@@ -131,9 +137,7 @@ export class Page {
     const headers: Record<string, string> = next === ""
       ? {}
       : { link: `<${base}${path}${next}>; rel="next"` };
-    const made = new Representation(this.read.json, { headers, etag: this.#etag });
-    if (this.#representations.size < MAX_BASES) this.#representations.set(base, made);
-    return made;
+    return new Representation(this.read.json, { headers, etag: this.#etag });
   }
 }
 

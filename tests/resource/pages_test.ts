@@ -131,19 +131,22 @@ Deno.test("Pages keeps as many responses as fit, however many queries there are"
   assertStrictEquals(await pageOf(101), await pageOf(101));
 });
 
-Deno.test("Page keeps the responses of the first hosts, even after 1,000 made-up ones", async () => {
+Deno.test("Page keeps the responses of the four hosts used last", async () => {
   await using workshop = await Workshop.open();
   await workshop.add({}, {});
   const page = await pagesOf(workshop, 1_000_000).page({ limit: 1 });
-  const real = page.respondTo(undefined, "https://workshop.example");
+  const at = (host: string | number) => page.respondTo(undefined, `https://${host}.example`);
+  const real = at("workshop");
 
   for (const number of upTo(1_000)) {
-    const madeUp = page.respondTo(undefined, `http://${number}.example`);
-    assertMatch(nextTarget(madeUp) ?? "", /^GET \/v1\/things\?limit=1&cursor=/);
-    assert(madeUp !== real);
+    assertMatch(nextTarget(at(number)) ?? "", /^GET \/v1\/things\?limit=1&cursor=/);
+    if (number % 3 === 0) assertStrictEquals(at("workshop"), real);
   }
 
-  assertStrictEquals(page.respondTo(undefined, "https://workshop.example"), real);
-  const recent = page.respondTo(undefined, "http://999.example");
-  assert(page.respondTo(undefined, "http://999.example") !== recent);
+  const [kept, dropped] = [at(999), at(997)];
+  assertStrictEquals(at(999), kept);
+  assert(at(996) !== dropped);
+  for (const number of upTo(4)) at(number);
+  assert(at("workshop") !== real);
+  assert(at(997) !== dropped);
 });
