@@ -93,19 +93,21 @@ export async function runCommandLine<Base>(
   run: (work: Work<Base>) => Promise<void>,
 ): Promise<number> {
   try {
-    const { positionals: [first, ...rest], options } = parse(tasks, line);
+    const [first, ...rest] = line;
     const task = tasks.find(({ name }) => name === first);
     if (task === undefined) {
       throw new UsageError(`The commands are ${LIST.format(tasks.map(({ name }) => name))}`);
     }
+    const found = commandIn(task, rest);
+    const { words, options } = parse(found?.rest ?? rest, found?.command.options);
     if (options.has("help")) {
       await io.out(helpOf(task));
       return 0;
     }
-    const { command, name, words } = commandIn(task, rest);
-    const args = { name, words, options };
-    requireMatch(args, command);
-    await run(command.prepare(args, io));
+    if (found === undefined) throw noCommand(task, words);
+    const { command, name } = found;
+    requireWords(name, words, command);
+    await run(command.prepare({ name, words, options }, io));
     return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) return explain(error, io);
@@ -149,53 +151,51 @@ function wrapped(text: string): string[] {
   return lines;
 }
 
-/** Parses with the options of all commands, because the command is known only after the options have been parsed. */
-function parse<Base>(
-  tasks: readonly Task<Base>[],
-  line: readonly string[],
-): { positionals: readonly string[]; options: Arguments["options"] } {
-  if (line.some((arg) => LONG_GROUP.test(arg))) {
+/** Parses the arguments of a command with these options. @throws {UsageError} */
+function parse(
+  args: readonly string[],
+  options: Command<never>["options"] = {},
+): Pick<Arguments, "words" | "options"> {
+  if (args.some((arg) => LONG_GROUP.test(arg))) {
     throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
   }
-  const commands = tasks.flatMap((task) => "command" in task ? [task.command] : Object.values(task.commands));
-  const known = commands.flatMap(({ options = {} }) => Object.entries(options)).map(([name, { value }]) =>
+  const known = Object.entries(options).map(([name, { value }]) =>
     [name, value === undefined ? { type: "boolean" } : { type: "string", multiple: true }] as const
   );
   try {
     const { positionals, values } = parseArgs({
-      args: [...line],
+      args: [...args],
       allowPositionals: true,
       options: { ...Object.fromEntries(known), help: { type: "boolean", short: "h" } },
     });
-    const options = Object.entries(values).map(([name, value]) =>
+    const given = Object.entries(values).map(([name, value]) =>
       [name, Array.isArray(value) ? value.map(String) : []] as const
     );
-    return { positionals, options: new Map(options) };
+    return { words: positionals, options: new Map(given) };
   } catch (error) {
     const [reason] = error instanceof Error ? error.message.split(/\.\s/) : [];
     throw new UsageError(reason);
   }
 }
 
-function wordsIn(name: string): number {
-  return name.split(" ").length;
-}
-
-/** Finds a task's command by the first words. Returns it with its full name and the remaining words. */
+/** A task's command, with its full name and the arguments after it; undefined if they do not begin with its name. */
 function commandIn<Base>(
   task: Task<Base>,
-  words: readonly string[],
-): { command: Command<Base> } & Pick<Arguments, "name" | "words"> {
-  if ("command" in task) return { command: task.command, name: task.name, words };
-  if (words.length === 0) throw new UsageError("Name a command");
-  const commands = Object.entries(task.commands);
-  const found = commands.find(([name]) => name === words.slice(0, wordsIn(name)).join(" "));
-  if (found === undefined) {
-    const longest = Math.max(...commands.map(([name]) => wordsIn(name)));
-    throw new UsageError(`There is no command ${[task.name, ...words.slice(0, longest)].join(" ")}`);
+  args: readonly string[],
+): { command: Command<Base>; name: string; rest: readonly string[] } | undefined {
+  if ("command" in task) return { command: task.command, name: task.name, rest: args };
+  for (const [name, command] of Object.entries(task.commands)) {
+    const words = name.split(" ");
+    const isMeant = words.every((word, index) => word === args[index]);
+    if (isMeant) return { command, name: `${task.name} ${name}`, rest: args.slice(words.length) };
   }
-  const [name, command] = found;
-  return { command, name: `${task.name} ${name}`, words: words.slice(wordsIn(name)) };
+  return undefined;
+}
+
+function noCommand<Base>(task: Task<Base>, words: readonly string[]): UsageError {
+  if (words.length === 0 || "command" in task) return new UsageError("Name a command");
+  const longest = Math.max(...Object.keys(task.commands).map((name) => name.split(" ").length));
+  return new UsageError(`There is no command ${[task.name, ...words.slice(0, longest)].join(" ")}`);
 }
 
 /** What messages call a word of a command, such as `an ID`. */
@@ -205,13 +205,12 @@ function withArticle(word: string): string {
   return `${/^[AEIO]/.test(word) ? "an" : "a"} ${word}`;
 }
 
-/** Requires as many words as the command has, and only options that it has. */
-function requireMatch<Base>(
-  { name, words, options }: Arguments,
-  { words: expected = [], options: known = {} }: Command<Base>,
+/** Requires as many words as the command has. */
+function requireWords<Base>(
+  name: string,
+  words: readonly string[],
+  { words: expected = [] }: Command<Base>,
 ): void {
-  const unknown = options.keys().find((option) => !Object.hasOwn(known, option));
-  if (unknown !== undefined) throw new UsageError(`${name} has no option --${unknown}`);
   if (words.length < expected.length) {
     throw new UsageError(`${name} needs ${expected.map(withArticle).join(" and ")}`);
   }

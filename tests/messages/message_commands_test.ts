@@ -146,7 +146,7 @@ Deno.test.each([
   ["messages take 1 extra", "has no argument 'extra'"],
   ["messages remove - extra", "has no argument 'extra'"],
   ["messages take 1 --plan free", "--plan"],
-  ["messages take 1 --json", "has no option --json"],
+  ["messages take 1 --json", "Unknown option '--json'"],
   ["messages take", "messages take needs a number N"],
   ["messages take 0", "N must be a whole number from 1"],
   ["messages take all", "N must be a whole number from 1"],

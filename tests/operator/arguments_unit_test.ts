@@ -1,5 +1,7 @@
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { OF_THINGS } from "../support/things.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { resource } from "../../src/resource/mod.ts";
+import { boolean, text } from "../../src/web/schema.ts";
+import { OF_THINGS, THINGS } from "../support/things.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
 
@@ -50,7 +52,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   ],
   "--plan": ["accounts create a --plan", "accounts close acct_1 --plan pro"],
   "--gold": ["accounts create a --gold", "items things list --gold"],
-  "has no option --json": [
+  "Unknown option '--json'": [
     "accounts show acct_1 --json",
     "items things delete 1 --json",
   ],
@@ -125,6 +127,27 @@ for (const [message, lines] of Object.entries(misunderstood)) {
     assertStringIncludes(err.join(), ` See: deno task ${group} --help`);
   });
 }
+
+Deno.test("runCommandLine() parses only the options of the command, not those of others", async () => {
+  const fields = { json: text({ max: 9 }), plan: boolean() };
+  const examples = { item: { json: "{}", plan: true }, change: {} };
+  const [cups, mugs] = [["cups", "Cup"], ["mugs", "Mug"]].map(([name = "", item = ""]) =>
+    resource({ ...THINGS, name, item, noun: ["a cup", "cups"], fields, filters: [], examples })
+  );
+  assert(cups && mugs);
+  const tasks = clientTasks({ title: "Cup Store", resources: [cups, mugs] });
+  const io = { clock: Date.now, input: () => Promise.resolve([]), out: () => Promise.resolve(), err() {} };
+  let runs = 0;
+
+  for (
+    const line of ["accounts list --json", "items mugs list --json", "items cups set 1 --json {} --plan yes"]
+  ) {
+    const code = await runCommandLine(tasks, line.split(" "), io, () => Promise.resolve(void runs++));
+    assertEquals([line, code], [line, 0]);
+  }
+
+  assertEquals(runs, 3);
+});
 
 Deno.test.each([
   ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
