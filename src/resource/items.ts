@@ -116,8 +116,8 @@ export class Items<Value extends Item = Item> {
   }
 
   /**
-   * Changes an item to the result of `decide`, or removes it if that is null. The result is the item afterwards, with
-   * its owner.
+   * Changes an item to the result of `decide`, or removes it if that is null. If it stays as it was, nothing is written.
+   * The result is the item afterwards, with its owner.
    */
   changing(
     id: number,
@@ -131,7 +131,7 @@ export class Items<Value extends Item = Item> {
         const entry = rows.get(key);
         const owned = entry && decodeItem(this.resource, entry);
         const after = decide(owned);
-        if (owned === null || after === owned.item) return owned;
+        if (owned === null || (after && stringifyJson(after) === stringifyJson(owned.item))) return owned;
         this.#unlist(owned.item, after, write);
         if (after === null) {
           write.delete(key);

@@ -164,11 +164,9 @@ export function itemOperations(
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: schemas.item, headers: ["ETag"] } },
   }, async ({ params, headers, body }, { transact, accountId }: Call) => {
-    const changed = await transact(items.changing(idIn(params), (owned) => {
-      const before = changeable(owned, accountId, headers);
-      const after = resource.changed(before, body);
-      return stringifyJson(after) === stringifyJson(before) ? before : after;
-    }));
+    const changed = await transact(
+      items.changing(idIn(params), (owned) => resource.changed(changeable(owned, accountId, headers), body)),
+    );
     if (changed === null) throw notFound(resource);
     const json = stringifyJson(changed.item);
     return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });

@@ -72,6 +72,25 @@ Deno.test("list combines filters in pages that are full, with links that keep th
   assertEquals(await workshop.ids("?isSpare=false"), [2, 5, 8, 11]);
 });
 
+Deno.test("a patch that changes nothing writes nothing, whether an operator or the owner sends it", async () => {
+  await using workshop = await Workshop.open({ operatorToken: OPERATOR_TOKEN });
+  await workshop.add({ state: "used" });
+  const rows = async () => {
+    const entries = await Array.fromAsync(workshop.kv.list({ prefix: [] }));
+    return entries.filter(({ key: [table] }) => /^(items|items_by|versions)$/.test(String(table)));
+  };
+  const before = await rows();
+
+  for (const patch of [{}, { state: "used", name: HAMMER.name }]) {
+    for (const [target, key] of [["/operator/v1", OPERATOR_TOKEN], ["/v1", workshop.key]] as const) {
+      const response = await workshop.fetch(`PATCH ${target}/things/1`, { key, json: patch });
+      assertEquals([response.status, (await response.json()).state], [200, "used"]);
+    }
+  }
+
+  assertEquals(await rows(), before);
+});
+
 Deno.test("operators list, change and delete items of any account", async () => {
   await using workshop = await Workshop.open({ operatorToken: OPERATOR_TOKEN });
   await workshop.add({ labels: ["mine"] }, {}, {});
