@@ -72,7 +72,8 @@ async function serve(): Promise<number> {
   const makesFolder = kvPath === DEFAULT_KV_PATH;
   // Deno Deploy starts another instance if this one fails.
   const patience = onDeploy ? {} : { patience: SERVER_PATIENCE };
-  const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, ...patience });
+  const onLost = (error: StoreUnavailable) => log.error(errorRecord(error, clock(), "store"));
+  const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, onLost, ...patience });
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
   await openCollections(store, CATALOGUE, { create: true });

@@ -93,8 +93,10 @@ export function createApp(options: AppOptions): App {
     const arrival = arrive(request, info);
     const done = (response: Response) => finish(arrival, response);
     const fail = (error: unknown) => done(errorResponse(asApiError(error, arrival)));
-    if (inFlight.isStopping) return done(errorResponse(STOPPING));
-    if (inFlight.isFull) return done(errorResponse(OVERLOADED));
+    const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
+    const { isForMonitoring = false, timeoutMs } = operation ?? {};
+    if (inFlight.isStopping && !isForMonitoring) return done(errorResponse(STOPPING));
+    if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));
     try {
       const caller = callerOf(arrival);
       const { ready, work } = caller
@@ -104,8 +106,8 @@ export function createApp(options: AppOptions): App {
         })
         : { ready: undefined, work: (budget: Budget) => answerFor(arrival, budget) };
       const late = (error: unknown) => void asApiError(error, arrival); // Logs it.
-      const timeoutMs = arrival.matched.kind === "found" ? arrival.matched.endpoint.timeoutMs : undefined;
-      return inFlight.answer({ started: arrival.started, timeoutMs, ready, work, finish: done, fail, late });
+      const { started } = arrival;
+      return inFlight.answer({ started, timeoutMs, isForMonitoring, ready, work, finish: done, fail, late });
     } catch (error) {
       return fail(error);
     }

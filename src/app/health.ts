@@ -1,17 +1,18 @@
 import type { Store } from "../engine/mod.ts";
-import { jsonResponse, operation, SERVICE } from "../web/mod.ts";
+import { type InFlight, jsonResponse, operation, SERVICE, STOPPING } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
 import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;
 
 /** Liveness and readiness checks. They are public, so that a load balancer can call them. */
-export function healthOperations(store: Store): Operation[] {
+export function healthOperations(store: Store, inFlight: Pick<InFlight, "isStopping">): Operation[] {
   let probe = Promise.resolve();
   let nextProbe = -Infinity;
 
   /** Probes the store at most once a second, because a probe writes. */
   async function ready(): Promise<Response> {
+    if (inFlight.isStopping) throw STOPPING;
     if (performance.now() >= nextProbe) {
       nextProbe = Infinity;
       probe = store.probe().finally(() => nextProbe = performance.now() + PROBE_INTERVAL);
@@ -20,7 +21,7 @@ export function healthOperations(store: Store): Operation[] {
     return statusResponse("ready");
   }
 
-  const common = { method: "GET", access: "public", tag: SERVICE } as const;
+  const common = { method: "GET", access: "public", tag: SERVICE, isForMonitoring: true } as const;
   return [
     operation({
       ...common,

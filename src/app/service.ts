@@ -86,7 +86,7 @@ export function createService(options: ServiceOptions): Service {
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
     ...accountOperations({ store, accounts, usedBy, realm }),
     ...documentOperations(described),
-    ...healthOperations(store),
+    ...healthOperations(store, options.inFlight),
     ...(operatorTokens.length === 0
       ? []
       : servedOperations({ store, accounts, items, parts: PARTS, usedBy }, { title, publicUrl })),

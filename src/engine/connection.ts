@@ -1,6 +1,6 @@
 import { Metrics, pause } from "../base/mod.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import type { FileState } from "./file.ts";
+import type { FileState, FileWatch } from "./file.ts";
 
 /*
  * Every operation on KV has a deadline, and a dead connection is replaced. Deno's KV Connect client does neither: it
@@ -40,10 +40,14 @@ export interface ConnectionOptions {
   readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   /** The state of the file, if KV is one. */
   readonly file?: FileState | undefined;
+  readonly watch?: FileWatch | undefined;
   readonly metrics?: Metrics | undefined;
 }
 
 type Kind = "read" | "write";
+
+/** Why nothing is written to a file that a `FileWatch` has lost. */
+export const FILE_LOST = "The KV file was removed or renamed; restart the service";
 
 interface Handle {
   readonly kv: Deno.Kv;
@@ -85,6 +89,7 @@ const POLL = 500;
 export class Connection {
   /** Undefined if KV is not a file, or SQLite cannot read it. */
   readonly file: FileState | undefined;
+  readonly #watch: FileWatch | undefined;
   readonly #metrics: Metrics;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
@@ -98,9 +103,10 @@ export class Connection {
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, reopen, file, metrics = new Metrics() }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, reopen, file, watch, metrics = new Metrics() }: ConnectionOptions = {},
   ) {
     this.file = file;
+    this.#watch = watch;
     this.#metrics = metrics;
     this.#deadline = deadline;
     this.#reopen = reopen;
@@ -123,12 +129,13 @@ export class Connection {
     await this.#replacing;
     // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
     this.file?.close();
+    this.#watch?.close();
     // Closing a handle on a file blocks the whole process until its operations end.
     if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
   }
 
   async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const refusal = this.#refuse();
+    const refusal = this.#refuse(kind);
     if (refusal !== undefined) {
       this.#metrics.kvFailures.add(1, kind);
       throw new StoreUnavailable(refusal);
@@ -158,7 +165,8 @@ export class Connection {
    * Why no operation can be started now; undefined if one can. While too many hang, one can be started per
    * deadline, and this call takes that turn.
    */
-  #refuse(): string | undefined {
+  #refuse(kind: Kind): string | undefined {
+    if (kind === "write" && this.#watch?.isLost) return FILE_LOST;
     if (this.#generation.isGivenUp) return "The server does not respond";
     if (this.#generation.hanging < MAX_HANGING) return undefined;
     if (performance.now() < this.#nextTry) return "Earlier operations still hang";

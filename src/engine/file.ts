@@ -113,6 +113,39 @@ export async function openFileState(path: string): Promise<FileState | undefined
   }
 }
 
+/**
+ * Notices that a KV file is removed or renamed: SQLite would keep writing to it, where nobody finds it. It watches the
+ * file itself, because each commit is several events in the folder, which would double its cost. Where files cannot be
+ * watched, it notices nothing.
+ */
+export class FileWatch {
+  /** Whether the file has been removed or renamed. */
+  isLost = false;
+  readonly #watcher: Deno.FsWatcher | undefined;
+
+  /** `onLost` is called once, when the file is removed or renamed. */
+  constructor(path: string, onLost: () => void) {
+    try {
+      this.#watcher = Deno.watchFs(path);
+      this.#follow(this.#watcher, onLost).catch(() => {});
+    } catch {
+      // Some file systems cannot be watched.
+    }
+  }
+
+  async #follow(watcher: Deno.FsWatcher, onLost: () => void): Promise<void> {
+    for await (const { kind } of watcher) {
+      if (kind !== "remove" && kind !== "rename") continue;
+      this.isLost = true;
+      return onLost();
+    }
+  }
+
+  close(): void {
+    if (!this.isLost) this.#watcher?.close();
+  }
+}
+
 /** The number in the column; undefined if the statement fails. */
 function numberIn(statement: StatementSync, column: string): number | undefined {
   try {

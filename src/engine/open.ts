@@ -1,5 +1,5 @@
 import { type Metrics, pause } from "../base/mod.ts";
-import { Connection } from "./connection.ts";
+import { Connection, FILE_LOST } from "./connection.ts";
 import {
   againIfLocked,
   DeadlineExceeded,
@@ -8,7 +8,7 @@ import {
   StoreUnavailable,
   withDeadline,
 } from "./deadline.ts";
-import { type FileOptions, openFileState, prepareFile } from "./file.ts";
+import { type FileOptions, FileWatch, openFileState, prepareFile } from "./file.ts";
 import { requireSchema } from "./schema_version.ts";
 import { PORTABLE_CHECKS, Store } from "./store.ts";
 
@@ -23,6 +23,8 @@ export interface OpenOptions extends FileOptions {
   readonly clock: () => number;
   /** How long to wait for a server that has not started yet; by default not at all. */
   readonly patience?: Patience;
+  /** Called if the KV file is removed or renamed, after which every write fails. Without it, nobody notices. */
+  readonly onLost?: (error: StoreUnavailable) => void;
   readonly metrics?: Metrics;
 }
 
@@ -63,13 +65,14 @@ export async function openStore(path: string | undefined, options: OpenOptions):
 }
 
 async function connect(path: string | undefined, options: OpenOptions): Promise<Connection> {
-  const { patience, metrics } = options;
+  const { patience, onLost, metrics } = options;
   // A KV in memory is visible through only one handle.
   if (path === undefined || path === MEMORY) return new Connection([await openKv(path)], { metrics });
   if (isUrl(path)) return await openServer(path, patience, metrics);
   await prepareFile(path, options);
   const kvs = [await openKv(path), await openKv(path)];
-  return new Connection(kvs, { file: await openFileState(path), metrics });
+  const watch = onLost && new FileWatch(path, () => onLost(new StoreUnavailable(FILE_LOST)));
+  return new Connection(kvs, { file: await openFileState(path), watch, metrics });
 }
 
 /**

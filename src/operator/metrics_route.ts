@@ -33,6 +33,7 @@ export function metricsOperation(
     method: "GET",
     path: "/metrics",
     access: "metrics",
+    isForMonitoring: true,
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
     const ofParts = await Promise.all(parts.map(({ gauges }) => gauges?.(store, prefix, now) ?? []));

@@ -229,7 +229,7 @@ export function healthSection(base: string, sampleBase: string): Html {
     html`
       <p>
         <code>/health</code> shows whether the process is running. <code>/ready</code> shows whether it can
-        serve requests: it returns 503 while the store fails. Neither needs a key or counts toward a limit.
+        serve requests: it returns 503 while the store fails or the service stops. Neither needs a key or counts toward a limit.
         <a href="${base}/docs/deprecations">/docs/deprecations</a> lists operations that will be removed. When
         you report a problem, include the <code>X-Request-Id</code> of the response.
       </p>

@@ -2,6 +2,8 @@
 export interface InFlightLimits {
   /** Maximum number of requests in flight. */
   readonly capacity: number;
+  /** Maximum number of requests of monitoring in flight, beside the others. */
+  readonly monitoring: number;
   /** Maximum time to respond to a request, in ms. Time spent waiting for the client does not count. */
   readonly budgetMs: number;
   /** Maximum time to respond to the remaining requests when the service stops, in ms. */
@@ -9,7 +11,12 @@ export interface InFlightLimits {
 }
 
 /** The limits of the service. */
-export const IN_FLIGHT_LIMITS: InFlightLimits = { capacity: 10_000, budgetMs: 5_000, stopMs: 3_000 };
+export const IN_FLIGHT_LIMITS: InFlightLimits = {
+  capacity: 10_000,
+  monitoring: 100,
+  budgetMs: 5_000,
+  stopMs: 3_000,
+};
 
 /** How often to check for requests that have timed out, in ms. */
 const TICK = 100;
@@ -56,6 +63,7 @@ export interface InFlightRequest<Answer, Result> {
   readonly started: number;
   /** Maximum time to respond, in ms; by default that of the limits. */
   readonly timeoutMs?: number | undefined;
+  readonly isForMonitoring?: boolean;
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Answer | Promise<Answer>;
@@ -69,6 +77,7 @@ export interface InFlightRequest<Answer, Result> {
 
 /** A request that has no response yet. */
 interface Pending {
+  readonly isForMonitoring: boolean;
   readonly budget: Budget;
   readonly begin: () => void;
   readonly fail: (error: unknown) => void;
@@ -91,14 +100,14 @@ interface Group {
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const inFlight = new InFlight({ capacity: 1, budgetMs: 10, stopMs: 10 });
+ * const inFlight = new InFlight({ capacity: 1, monitoring: 1, budgetMs: 10, stopMs: 10 });
  * const answer = inFlight.answer({
  *   started: performance.now(),
  *   work: () => new Promise<string>(() => {}),
  *   finish: (answer) => answer,
  *   fail: (error) => error instanceof OutOfTime ? "too late" : "failed",
  * });
- * assertEquals(inFlight.isFull, true);
+ * assertEquals(inFlight.isFull(), true);
  * assertEquals(await answer, "too late");
  * await inFlight.stop();
  * ```
@@ -107,6 +116,7 @@ export class InFlight {
   readonly #limits: InFlightLimits;
   /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
   readonly #pending: Pending[] = [];
+  #monitoring = 0;
   #group: Group | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When a stop must be complete, on the `performance.now()` clock. */
@@ -123,8 +133,9 @@ export class InFlight {
   }
 
   /** Whether no further request should be accepted. */
-  get isFull(): boolean {
-    return this.size >= this.#limits.capacity;
+  isFull(isForMonitoring: boolean = false): boolean {
+    const { capacity, monitoring } = this.#limits;
+    return isForMonitoring ? this.#monitoring >= monitoring : this.size - this.#monitoring >= capacity;
   }
 
   /** Whether the service is stopping, so that further requests should be refused. */
@@ -155,7 +166,7 @@ export class InFlight {
 
   /** Settles with the result of `work`, an error or a timeout, whichever comes first. */
   #inTime<Answer, Result>(
-    { ready, finish, fail, late }: InFlightRequest<Answer, Result>,
+    { isForMonitoring = false, ready, finish, fail, late }: InFlightRequest<Answer, Result>,
     budget: Budget,
     work: () => Answer | Promise<Answer>,
   ): Promise<Result> {
@@ -171,6 +182,7 @@ export class InFlight {
     const succeed = (answer: Answer) => budget.isOver || settle(() => finish(answer));
     const pending: Pending = {
       budget,
+      isForMonitoring,
       begin() {
         try {
           const answer = work();
@@ -184,6 +196,7 @@ export class InFlight {
       index: this.size,
     };
     this.#pending.push(pending);
+    if (isForMonitoring) this.#monitoring++;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
     if (ready) this.#beginWhen(ready, pending);
     else pending.begin();
@@ -206,7 +219,8 @@ export class InFlight {
     this.#group.members.push(pending);
   }
 
-  #remove({ index }: Pending): void {
+  #remove({ index, isForMonitoring }: Pending): void {
+    if (isForMonitoring) this.#monitoring--;
     const last = this.#pending.pop();
     if (last && last.index !== index) {
       this.#pending[index] = last;

@@ -124,6 +124,8 @@ export interface Declaration<
   readonly errors?: readonly ErrorKind[];
   /** Maximum time to respond, in ms; by default that of all requests. */
   readonly timeoutMs?: number;
+  /** Has a small capacity of its own, and is answered while the service stops. */
+  readonly isForMonitoring?: true;
   /** Called before the request is parsed. Throws an ApiError to refuse it. */
   readonly before?: (call: Call) => void;
 }

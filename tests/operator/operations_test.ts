@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createLog } from "../../src/web/log.ts";
-import { InFlight } from "../../src/web/in_flight.ts";
+import { IN_FLIGHT_LIMITS, InFlight } from "../../src/web/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import type { HarnessRequest } from "../support/client.ts";
 import { carryOut, fail } from "../support/fake_kv.ts";
@@ -107,7 +107,7 @@ Deno.test("service logs each operator's request with its ids, but no name or key
 });
 
 Deno.test("service logs no operator's request that it refuses before it knows the token", async () => {
-  const inFlight = new InFlight({ capacity: 0, budgetMs: 1_000, stopMs: 1_000 });
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 0 });
   await using service = await Office.open({ inFlight });
 
   for (const key of [TOKEN, "nobody"]) {

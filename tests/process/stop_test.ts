@@ -155,7 +155,7 @@ async function untilStopping(server: ServerProcess): Promise<void> {
   for (let attempt = 0; attempt < 1_000; attempt++) {
     try {
       using connection = await RawConnection.open(server.port);
-      await connection.send(rawRequest("GET /health"));
+      await connection.send(rawRequest("GET /ready"));
       if ((await connection.receive())?.status === 503) return;
     } catch (error) {
       if (error instanceof Deno.errors.ConnectionRefused) return;

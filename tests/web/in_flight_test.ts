@@ -7,6 +7,8 @@ import { Harness } from "../support/harness.ts";
 import { HAMMER } from "../support/things.ts";
 import { VirtualTime } from "../support/time.ts";
 
+const TOKEN = "operator-token-of-the-tests-0123456789";
+
 function nameOf({ name }: Error): string {
   return name;
 }
@@ -73,7 +75,7 @@ class VirtualService implements AsyncDisposable {
 Deno.test("answer() settles like its work, and then frees capacity", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 2 });
   const { promise, resolve } = Promise.withResolvers<string>();
-  const states = () => [inFlight.size, inFlight.isFull];
+  const states = () => [inFlight.size, inFlight.isFull()];
 
   const first = answered(inFlight, () => promise);
   assertEquals(states(), [1, false]);
@@ -101,7 +103,7 @@ Deno.test("answer() returns a synchronous answer without a promise", () => {
 
 Deno.test("answer() times out each request by its own deadline, within 100 ms", async () => {
   using time = new VirtualTime();
-  const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const events: string[] = [];
   const start = (work: () => Promise<string>) =>
     answered(inFlight, work).catch(nameOf).then((answer) => events.push(`${answer} at ${time.now}`));
@@ -117,7 +119,7 @@ Deno.test("answer() times out each request by its own deadline, within 100 ms", 
 
 Deno.test("answer() calls late() only if work rejects after its request has timed out", async () => {
   using time = new VirtualTime();
-  const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
     inFlight.answer<string, void>({
@@ -148,9 +150,9 @@ Deno.test("answer() counts each of several requests that wait for the same promi
   const begin = (ready: Promise<void>) => answered(inFlight, () => inFlight.size, ready);
 
   const answers = [begin(ready.promise), begin(ready.promise)];
-  assertEquals([inFlight.size, inFlight.isFull], [2, false]);
+  assertEquals([inFlight.size, inFlight.isFull()], [2, false]);
   const failing = assertRejects(() => begin(other.promise), Error, "broken");
-  assertEquals([inFlight.size, inFlight.isFull], [3, true]);
+  assertEquals([inFlight.size, inFlight.isFull()], [3, true]);
   other.reject(new Error("broken"));
   await failing;
   assertEquals(inFlight.size, 2);
@@ -163,7 +165,7 @@ Deno.test("answer() counts each of several requests that wait for the same promi
 
 Deno.test("answer() starts no work for a request that times out before it is ready", async () => {
   using time = new VirtualTime();
-  const inFlight = new InFlight({ capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
   const events: string[] = [];
   const begin = (ready: Promise<void>) => {
     answered(inFlight, () => events.push("begun"), ready)
@@ -201,7 +203,7 @@ Deno.test("stop() waits for work that begins after its ready promise resolves", 
 
 Deno.test("pausedFor() stops a request's clock, whether its promise resolves or rejects", async () => {
   using time = new VirtualTime();
-  const inFlight = new InFlight({ capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const work = async (budget: Budget) => {
     await pause(300);
     await budget.pausedFor(pause(60_000));
@@ -216,7 +218,7 @@ Deno.test("pausedFor() stops a request's clock, whether its promise resolves or 
 
 Deno.test("stop() waits for the last answer, but at most stopMs, even for paused requests", async () => {
   using time = new VirtualTime();
-  const inFlight = new InFlight({ capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
   answered(inFlight, () => pause(1_000)).then(note("done"));
@@ -248,6 +250,28 @@ Deno.test("service returns 503 overloaded and charges nothing while it is at cap
   await assertError(refused, 503, "overloaded");
   assertEquals([accepted.status, next.status], [201, 401]);
   assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
+});
+
+Deno.test("service answers /health, /ready and /metrics while it is at capacity, 100 at a time", async () => {
+  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 });
+  await using service = await Harness.open({ inFlight, operatorToken: TOKEN });
+  const { apiKey: key } = await service.createAccount();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const first = service.fetch("POST /v1/things", { key, ...slowly(() => promise) });
+  const monitor = () =>
+    ["/health", "/ready", "/metrics"].map((path) => service.fetch(`GET ${path}`, { key: TOKEN }));
+
+  const answered = await Promise.all(monitor());
+  const refused = await service.fetch("GET /v1/things", { key });
+  const waiting = Array.from({ length: 100 }, () => service.fetch("GET /metrics", { key: TOKEN }));
+  const tooMany = monitor();
+  resolve();
+
+  assertEquals(answered.map(({ status }) => status), [200, 200, 200]);
+  await assertError(refused, 503, "overloaded");
+  for (const response of tooMany) await assertError(await response, 503, "overloaded");
+  assertEquals(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]));
+  assertEquals((await first).status, 201);
 });
 
 Deno.test("service responds within 5 s even if only the sum of its KV operations takes longer", async () => {
@@ -301,6 +325,9 @@ Deno.test("service refuses new requests while it stops, and answers those in fli
     assertEquals(response.headers.get("connection"), "close");
     await assertError(response, 503, "store_unavailable", /is stopping/);
   }
+  const { harness } = service;
+  assertEquals((await harness.fetch("GET /health")).status, 200);
+  await assertError(await harness.fetch("GET /ready"), 503, "store_unavailable", /is stopping/);
   const policies = responses.map(({ headers }) => headers.get("ratelimit-policy"));
   assertEquals(policies, ['"minute";q=60;w=60', '"minute";q=1000;w=60, "day";q=100000;w=86400']);
 });

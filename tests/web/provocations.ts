@@ -1,6 +1,6 @@
 import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
-import { InFlight } from "../../src/web/in_flight.ts";
+import { IN_FLIGHT_LIMITS, InFlight } from "../../src/web/in_flight.ts";
 import { needsToken } from "../../src/web/router.ts";
 import { getBanned, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
@@ -45,7 +45,7 @@ const WAYS = {
     },
   },
   overloaded: {
-    options: () => ({ inFlight: new InFlight({ capacity: 0, budgetMs: 1_000, stopMs: 1_000 }) }),
+    options: () => ({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 0, monitoring: 0 }) }),
     act: ({ send }) => send(),
   },
   store_unavailable: { options: () => ({ inFlight: STOPPED }), act: ({ send }) => send() },
