@@ -23,7 +23,8 @@ const DESCRIPTION =
 error, except OPTIONS, \`GET /openapi.json\`, and requests that either limit or a ban refuses. Response headers describe
 both limits. Refused requests that arrive more than a second after the first 429 of a minute count toward a ban. If
 there are more of them in a minute than the limit per minute allows, the account is banned for 5 minutes. Each further
-ban within a day is twice as long, up to 24 hours. Every error has the same body, \`Error\`. An unknown path gets 404
+ban within a day is twice as long, up to 24 hours. Every error has the same body, \`Error\`, but a request with more than
+100 headers, or more than 64 KiB of headers or URL, may get a 400 without a body. An unknown path gets 404
 \`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
 Unknown fields and query parameters get 400. Operations with a \`Prefer\` header ignore them, unless it is
 \`handling=strict\`. Responses may get further fields, and errors further codes: ignore those that you do not know.`;

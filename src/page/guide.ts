@@ -131,11 +131,13 @@ export function errorsSection(kinds: readonly ErrorKind[]): Html {
       <p>
         Every error has the same body: <code>code</code> for programs, <code>message</code> for people, and
         <code>status</code>. The message names the field or parameter and what was expected. After a 400, fix
-        the request.
+        the request. A request with more than 100 headers, or more than 64 KiB of headers or URL, may get a
+        400 without a body.
       </p>
       <p>
         Most operations refuse unknown fields and parameters. Operations that accept <code>Prefer</code> ignore
-        them, unless the request has <code>Prefer: handling=strict</code>. The page's console sends that header.
+        them, unless the request has <code>Prefer: handling=strict</code>. Public documents always ignore them.
+        The page's console sends that header.
       </p>
       <dl class="rows errors">${kinds.map(errorRow)}</dl>
     `,

@@ -7,7 +7,8 @@
  *
  * - A handler sees only valid input. Integers of 64 bits keep every digit.
  * - A client that sends slowly, too much, or without end holds a bounded amount of memory for a bounded time.
- * - Every error has the same body. An exception becomes a bare 500.
+ * - Every error has the same body, except a 400 of Deno itself, such as for too many headers. An exception becomes a bare
+ *   500.
  *
  * What it costs: a few microseconds for each request, most of them for its headers. It knows no store. A service extends
  * `Call` with what its handlers need.

@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { upTo } from "../support/client.ts";
 import {
   exchange,
   jsonHeaders,
@@ -36,6 +37,7 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
     ["a long path", get(`${PATH}/${LONG.slice(0, 8_000)}`), 404],
     ["an absurdly long path", get(`${PATH}/${LONG}`), "refused"],
     ["an absurdly long header", send(LIST, { "x-long": LONG }), "refused"],
+    ["200 headers", send(LIST, Object.fromEntries(upTo(200).map((name) => [`x-${name}`, "1"]))), "refused"],
     ["two slashes before the path", get(`/${PATH}`), 404],
     ["a path above the root", get("/.."), 404],
     ["a path with a .. segment", get(`/v1/..${PATH}`), 404],
