@@ -18,6 +18,7 @@ import {
   operation,
   optional,
   type Parsed,
+  type Schema,
   stringifyJson,
   type Tag,
   text,
@@ -27,7 +28,7 @@ import { dayEnd, DAYS_KEPT, minuteEnd, readDayTotals, roll, type Usage } from ".
 import type { Call, Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
-import { hashApiKey, invalidApiKey } from "./api_key.ts";
+import { environmentOf, hashApiKey, invalidApiKey } from "./api_key.ts";
 
 /** Operations on the account of an API key. */
 export const ACCOUNT_TAG: Tag = {
@@ -56,7 +57,10 @@ export const ACCOUNT_FIELDS = {
   plan: named("Plan", oneOf(PLANS)),
 };
 /** An API key in a response. */
-export const SHOWN_KEY = text({ description: "The API key. It is shown only in this response." });
+export const SHOWN_KEY: Schema<string> = {
+  ...text({ description: "The API key. It is shown only in this response." }),
+  accepts: (value): value is string => typeof value === "string" && environmentOf(value) !== undefined,
+};
 /** Examples in the document. */
 export const EXAMPLES = {
   account: { id: "acct_7f3kQ2mZ8xVb1LpR", name: "me", plan: "free" },

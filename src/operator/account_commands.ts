@@ -289,7 +289,7 @@ async function createMany(plan: ChosenPlan, client: Client, io: CommandIo, made:
     const some = names.slice(start, start + MAX_BATCH).map((name) => ({ name }));
     try {
       await create(some, plan, client, io, async ({ account, apiKey }) => {
-        await io.out(`${account.name}\t${apiKey}`);
+        await io.out(`${printable(account.name)}\t${apiKey}`);
         made.push(account);
       });
     } catch (error) {
@@ -334,5 +334,5 @@ const COLUMNS: Columns<Account> = {
 /** Describes an account in one line. */
 function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
   const limits = `${minute} requests a minute, ${day} a day`;
-  return `${id}, ${printable(name)}, ${environment}, plan ${plan}, ${limits}.`;
+  return printable(`${id}, ${name}, ${environment}, plan ${plan}, ${limits}.`);
 }

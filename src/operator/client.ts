@@ -12,15 +12,18 @@ export class Unanswered extends CommandError {
 /** Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request. */
 export class Client {
   readonly #fetch: Fetch;
+  readonly #version: string | undefined;
 
-  constructor(fetch: Fetch) {
+  /** `version` is that of the commands, if the service may have another. */
+  constructor(fetch: Fetch, version?: string) {
     this.#fetch = fetch;
+    this.#version = version;
   }
 
   /** Sends a request whose answer has no content. */
   async send(method: string, target: string, body?: unknown): Promise<void> {
     const { status } = await this.#request(method, target, body);
-    if (status !== 204) throw new CommandError(UNEXPECTED);
+    if (status !== 204) throw await this.#failure(UNEXPECTED);
   }
 
   /** Sends a request, and returns its answer, which may have members beyond those of the schema. */
@@ -30,7 +33,7 @@ export class Client {
     answer: Schema<Answer>,
     body?: unknown,
   ): Promise<Answer> {
-    return await contentOf(await this.#request(method, target, body), answer);
+    return await this.#contentOf(await this.#request(method, target, body), answer);
   }
 
   /** Requests a page. Resolves to its items and those of all later pages, which are requested one after the other. */
@@ -43,15 +46,18 @@ export class Client {
     target: string,
     page: Schema<readonly Item[]>,
   ): AsyncGenerator<Item> {
-    let asked = target;
+    const seen = new Set<string | null>([null]); // The first page has no cursor.
     for (let response = first;;) {
-      yield* await contentOf(response, page);
+      yield* await this.#contentOf(response, page);
       // Only the query is used, because the link may have another host than `target`.
       const [, query] = /^<[^>?]*(\?[^>]*)>; rel="next"$/.exec(response.headers.get("link") ?? "") ?? [];
       if (query === undefined) return;
-      const next = target.replace(/\?.*$/, query);
-      if (next === asked) throw new CommandError("The service returned a page that links to itself");
-      response = await this.#request("GET", asked = next);
+      const cursor = new URLSearchParams(query).get("cursor");
+      if (seen.has(cursor)) {
+        throw new CommandError("The service returned a page that links to itself or back");
+      }
+      seen.add(cursor);
+      response = await this.#request("GET", target.replace(/\?.*$/, query));
     }
   }
 
@@ -60,20 +66,32 @@ export class Client {
       ? {}
       : { body: stringifyJson(body), headers: { "content-type": "application/json" } };
     const response = await this.#fetch(target, { method, ...content });
-    if (!response.ok) throw await refusalOf(response, method);
-    return response;
+    if (response.ok) return response;
+    const refusal = await refusalOf(response, method);
+    throw MISUNDERSTANDINGS.has(response.status) ? await this.#failure(refusal.message) : refusal;
+  }
+
+  async #contentOf<Answer>(response: Response, schema: Schema<Answer>): Promise<Answer> {
+    const content = await jsonIn(response);
+    if (!schema.accepts(content)) throw await this.#failure(UNEXPECTED);
+    return content;
+  }
+
+  /** A failure that the versions may explain. The message names them if they differ. */
+  async #failure(message: string): Promise<CommandError> {
+    const own = this.#version;
+    const health = own && await this.#fetch("/health", { method: "GET" }).then(jsonIn, () => undefined);
+    const other = isJsonObject(health) && typeof health.version === "string" ? health.version : own;
+    if (other === own) return new CommandError(message);
+    return new CommandError(`${message}. The service has version ${other}, and this command ${own}`);
   }
 }
 
 const UNKNOWN = "It is unknown what was done";
 const UNEXPECTED =
   "The answer is not what this version of the command expects, so it is unknown what was done";
-
-async function contentOf<Answer>(response: Response, schema: Schema<Answer>): Promise<Answer> {
-  const content = await jsonIn(response);
-  if (!schema.accepts(content)) throw new CommandError(UNEXPECTED);
-  return content;
-}
+/** Statuses of requests that a service of another version may not understand. */
+const MISUNDERSTANDINGS: ReadonlySet<number> = new Set([400, 404, 405]);
 
 async function jsonIn(response: Response): Promise<unknown> {
   try {

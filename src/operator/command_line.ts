@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { CorruptRow, StoreUnavailable } from "../engine/mod.ts";
+import { printable } from "./table.ts";
 
 /** A task in deno.json for operators: one command, or a group from which the next word selects one. */
 export type Task<Base> =
@@ -64,9 +65,13 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** The command failed. The message says why. */
+/** The command failed. The message says why, perhaps in a service's words. */
 export class CommandError extends Error {
   override readonly name: string = "CommandError";
+
+  constructor(message: string) {
+    super(printable(message));
+  }
 }
 
 const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
@@ -224,7 +229,7 @@ function explain(error: unknown, { err }: CommandIo): 1 {
   if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
     const { message } = error.cause instanceof Error ? error.cause : error;
-    err(`The KV does not respond: ${message}.`);
+    err(`The KV does not respond: ${printable(message)}.`);
   } else throw error;
   return 1;
 }

@@ -18,6 +18,7 @@ import { operatorOperations } from "../operator/operations.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
 import { PARTS } from "../app/service.ts";
+import { VERSION } from "../app/version.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 
@@ -79,7 +80,7 @@ export async function main(
       const { serviceUrl, operatorTokens: [token] } = config;
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
-      await work(new Client(remoteFetch({ url: serviceUrl, token })));
+      await work(new Client(remoteFetch({ url: serviceUrl, token }), VERSION));
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;

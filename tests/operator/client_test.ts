@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { VERSION } from "../../src/app/version.ts";
 import { cut } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
@@ -133,6 +134,63 @@ Deno.test.each([["Zoë", 1], ["-", 60]])(
   },
 );
 
+Deno.test("accounts list follows no link to a page that it has printed", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  for (
+    const [query, pages] of [["?limit=500", 1], ["?x=1&limit=500", 1], ["?limit=500&cursor=b", 2]] as const
+  ) {
+    remote.requests = [];
+    remote.respond = () => new Response("[]", { headers: { link: `<http://x${query}>; rel="next"` } });
+
+    assertEquals(await operator.run("accounts list"), 1);
+    assertEquals(operator.err.at(-1), "The service returned a page that links to itself or back.");
+    assertEquals(remote.requests.length, pages);
+  }
+});
+
+Deno.test("accounts rotate prints no text that is not a key, and no controls in that of a service", async () => {
+  await using operator = await Operator.start();
+  const { id, key } = await operator.createAccount();
+  await using remote = await Remote.of(operator);
+  let apiKey = key;
+  remote.respond = async (send) => {
+    const issued = await (await send()).json();
+    return Response.json(
+      { account: { ...issued.account, id: "acct\u0007_1", name: "me\u001b[2J" }, apiKey },
+      { status: 201 },
+    );
+  };
+
+  assertEquals([await operator.run(`accounts rotate ${id}`), operator.out], [0, [key]]);
+  assertMatch(operator.err[0] ?? "", /^\w+: acct\ufffd_1, me\ufffd\[2J, staging, /);
+  for (apiKey of ["", `${key}\u001b[2J`, key.slice(1), `${key}x`]) {
+    assertEquals([await operator.run(`accounts rotate ${id}`), operator.out], [1, []]);
+    assertMatch(operator.err.join(), /^The answer is not what this version of the command expects/);
+  }
+});
+
+Deno.test("main() names both versions if a service of another version does not understand", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  let version: unknown = "0.9.0";
+  const failure = async (respond: () => Response) => {
+    remote.respond = (_, target) => target === "GET /health" ? Response.json({ version }) : respond();
+    assertEquals(await operator.run("accounts show acct_1"), 1);
+    return operator.err.join();
+  };
+  const refusal = (status: number) => () => Response.json({ code: "x", message: "No." }, { status });
+
+  const both = `. The service has version 0.9.0, and this command ${VERSION}.`;
+  for (const status of [400, 404, 405]) assertEquals(await failure(refusal(status)), `No${both}`);
+  assertMatch(
+    await failure(() => Response.json({})),
+    /^The answer is not what .+ done\. The service has version 0/,
+  );
+  for (const status of [401, 409, 503]) assertEquals(await failure(refusal(status)), "No.");
+  for (version of [VERSION, 7, undefined]) assertEquals(await failure(refusal(400)), "No.");
+});
+
 Deno.test("accounts list prints complete pages if the connection breaks in the middle", async () => {
   await using operator = await Operator.start();
   operator.input = Array.from({ length: 600 }, (_, number) => `Name ${number}`);
@@ -263,11 +321,18 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
   await using closed = await Harness.open();
   const none = await closed.fetch("GET /operator/v1/accounts/acct_1");
   assertMatch(
-    await fail(() => none) ?? "",
+    await fail(() => none.clone()) ?? "",
     /^The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
   );
   assertEquals(await fail((send) => send(), ""), "With SERVICE_URL, also set OPERATOR_TOKEN.");
   assertEquals(remote.service.errors, []);
+
+  const [wild, tame] = ["No\u001b[2J\n\u202eone", "No\ufffd[2J\ufffd\ufffdone"];
+  for (const status of [409, 503]) {
+    assertEquals(await fail(reply(JSON.stringify({ message: wild }), status)), `${tame}.`);
+  }
+  const elsewhere = new Response(null, { status: 307, headers: { location: "/\u009b2J" } });
+  assertMatch(await fail(() => elsewhere) ?? "", /the beginning of \/\ufffd2J\.$/);
 
   remote.requests = [];
   for (
