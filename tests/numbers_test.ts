@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { STOP_TIMEOUT } from "../main.ts";
-import { ANONYMOUS_LIMIT, SPENT_READS } from "../src/limits/anonymous.ts";
+import { ANONYMOUS_LIMIT, SPENT_LOOK_UPS } from "../src/limits/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS } from "../src/accounts/account.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
@@ -53,7 +53,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
       duration(LONGEST_BAN)
     }.`,
     `429 after ${ANONYMOUS_LIMIT} in a minute from one address`,
-    `looks up ${SPENT_READS} other keys a second`,
+    `looks up ${SPENT_LOOK_UPS} more keys a second`,
     `Only the ${ANONYMOUS_LIMIT} requests a minute of an address`,
     `four processes admit up to ${4 * ANONYMOUS_LIMIT} of them`,
     `limited to ${HOURLY.count} an hour from one address and to ${inWords(DAILY.count)} a day in total`,

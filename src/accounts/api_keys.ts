@@ -1,4 +1,4 @@
-import { BoundedMap } from "../base/mod.ts";
+import { BoundedMap, whenReady } from "../base/mod.ts";
 import {
   batched,
   decodeJson,
@@ -7,7 +7,6 @@ import {
   type VersionRow,
   versionstampOf,
 } from "../engine/mod.ts";
-import { bearerToken } from "../web/mod.ts";
 import { type Allowance, type Decision, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
 import { type Account, ACCOUNTS, apiKeyKey, hasKey } from "./account.ts";
 import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
@@ -27,7 +26,6 @@ interface KeyOwner {
   readonly hash: string;
 }
 
-const PREFIX_LENGTH = "Bearer ".length;
 const MAX_KEYS = 10_000;
 const MAX_ACCOUNTS = 10_000;
 /** Accounts in one snapshot, which has at most ten rows: two for each account, and the version row. */
@@ -39,7 +37,7 @@ export class ApiKeys {
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
   readonly #permits: Permits<Account>;
-  /** Owners of keys, by Authorization header. */
+  /** By API key. */
   readonly #owners: BoundedMap<string, KeyOwner> = new BoundedMap(MAX_KEYS);
   /** The accounts' version when an account was last read, by account ID. */
   readonly #readAt: BoundedMap<string, string> = new BoundedMap(MAX_ACCOUNTS);
@@ -58,81 +56,73 @@ export class ApiKeys {
     this.#load = batched((ids) => this.#loadAllowances(ids));
   }
 
-  /** Whether an Authorization header has a well-formed key. Detects typos without a read. */
-  mayOpen(authorization: string): boolean {
-    return this.#keyIn(authorization) !== undefined;
+  /** Whether a text has the form of a key. Detects typos without a read. */
+  isWellFormed(key: string): boolean {
+    return isApiKey(key, this.#environment);
   }
 
   /** Whether the key's account ID is in memory. */
-  knows(authorization: string): boolean {
-    return this.#owners.get(authorization) !== undefined;
+  knows(key: string): boolean {
+    return this.#owners.get(key) !== undefined;
+  }
+
+  /**
+   * Looks up which account a key belongs to. Resolves to whether there is one, which is then read at its next use.
+   *
+   * @throws {StoreUnavailable}
+   * @throws {CorruptRow}
+   */
+  async identify(key: string): Promise<boolean> {
+    const hash = hashApiKey(key);
+    const accountId = await this.#findAccountId(hash);
+    if (accountId === null) return false;
+    this.#readAt.delete(accountId); // What is known of the account might be older than the key.
+    this.#owners.set(key, { accountId, hash });
+    return true;
   }
 
   /** The allowance of the key's account; undefined if it is not in memory, or an account has changed since it was read. */
-  recall(authorization: string): Allowance<Account> | undefined {
-    const owner = this.#owners.get(authorization);
+  recall(key: string): Allowance<Account> | undefined {
+    const owner = this.#owners.get(key);
     const allowance = owner && this.#permits.of(owner.accountId);
     return allowance && this.#isCurrent(allowance) ? allowance : undefined;
   }
 
   /** Whether the key opens an account at `now` (ms since the epoch), and the account is not suspended. */
-  opens({ holder }: Allowance<Account>, authorization: string, now: number): boolean {
-    return ACCOUNTS.isOpenedBy(holder, this.hashOf(authorization), now);
+  opens({ holder }: Allowance<Account>, key: string, now: number): boolean {
+    return ACCOUNTS.isOpenedBy(holder, this.hashOf(key), now);
   }
 
   /** The limits of the account that the key opens at `now` (ms since the epoch); undefined if it is not in memory. */
-  peek(authorization: string, now: number): Decision | undefined {
-    const owner = this.#owners.get(authorization);
+  peek(key: string, now: number): Decision | undefined {
+    const owner = this.#owners.get(key);
     const allowance = owner && this.#permits.of(owner.accountId);
-    return allowance?.isKnown && this.opens(allowance, authorization, now) ? allowance.peek() : undefined;
+    return allowance?.isKnown && this.opens(allowance, key, now) ? allowance.peek() : undefined;
   }
 
   /**
-   * The allowance for the account that the key opens at `now` (ms since the epoch), even if suspended; null if there is
-   * none. The allowance is current as of the last version check, or as of this call if it had to be read.
+   * The allowance for the account that a known key opens at `now` (ms since the epoch), even if suspended; null if there
+   * is none. The allowance is current as of the last version check, or as of this call if it had to be read.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
    */
-  find(authorization: string, now: number): Allowance<Account> | null | Promise<Allowance<Account> | null> {
-    const allowance = this.recall(authorization);
-    if (allowance === undefined) return this.#lookUp(authorization, now);
-    return hasKey(allowance.holder, this.hashOf(authorization), now) ? allowance : null;
+  find(key: string, now: number): Allowance<Account> | null | Promise<Allowance<Account> | null> {
+    const owner = this.#owners.get(key);
+    if (owner === undefined) return null;
+    return whenReady(this.recall(key) ?? this.#load(owner.accountId), (allowance) => {
+      if (allowance === null) this.#owners.delete(key);
+      return allowance && hasKey(allowance.holder, owner.hash, now) ? allowance : null;
+    });
   }
 
-  /** The hash of the key in an Authorization header. */
-  hashOf(authorization: string): string {
-    return this.#owners.get(authorization)?.hash ?? hashApiKey(this.#keyIn(authorization) ?? "");
+  /** The hash of a key. */
+  hashOf(key: string): string {
+    return this.#owners.get(key)?.hash ?? hashApiKey(key);
   }
 
   #isCurrent({ holder, isKnown }: Allowance<Account>): boolean {
     return isKnown && this.#readAt.get(holder.id) === this.#accounts.version;
-  }
-
-  #keyIn(authorization: string): string | undefined {
-    const key = bearerToken(authorization);
-    return key !== undefined && isApiKey(key, this.#environment) ? key : undefined;
-  }
-
-  async #lookUp(authorization: string, now: number): Promise<Allowance<Account> | null> {
-    const owner = this.#owners.get(authorization) ?? await this.#identify(authorization);
-    const allowance = owner && await this.#load(owner.accountId);
-    if (!allowance) {
-      this.#owners.delete(authorization);
-      return null;
-    }
-    // Cached only after the account was read, because a known account might be older than the key. Headers with extra
-    // spaces are not cached, because otherwise one key could fill the cache.
-    if (authorization.lastIndexOf(" ") < PREFIX_LENGTH) this.#owners.set(authorization, owner);
-    return hasKey(allowance.holder, owner.hash, now) ? allowance : null;
-  }
-
-  async #identify(authorization: string): Promise<KeyOwner | null> {
-    const key = this.#keyIn(authorization);
-    if (key === undefined) return null;
-    const hash = hashApiKey(key);
-    const accountId = await this.#findAccountId(hash);
-    return accountId === null ? null : { accountId, hash };
   }
 
   async #loadAllowances(ids: readonly string[]): Promise<(index: number) => Allowance<Account> | null> {

@@ -1,14 +1,14 @@
 import { type Metrics, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
-import { ApiError, type Budget, ERRORS, type InFlightRequest } from "../web/mod.ts";
+import { ApiError, bearerToken, type Budget, ERRORS, type InFlightRequest } from "../web/mod.ts";
 import { type Allowance, AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
 import type { Account } from "../accounts/account.ts";
 import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {
-  /** The request's Authorization header, if an account can be charged. */
-  readonly authorization: string | null;
+  /** The request's bearer token, if an account can be charged. */
+  readonly key: string | undefined;
   readonly address: () => string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
@@ -53,7 +53,7 @@ export interface AdmissionsOptions extends ApiKeysOptions {
  * cases:
  *
  *     case               decided by            certain because                               to give it back
- *     client address     #anonymous.take()     a process counts its addresses alone          #anonymous.giveBack()
+ *     client address     #addresses.take()     a process counts its addresses alone          #addresses.giveBack()
  *     account not read   allowance.decide()    its rows are read after the request arrived   allowance.giveBack()
  *     transaction        allowance.request()   it checks the account's row                   allowance.giveBack()
  *     memory             allowance.decide()    a version check finds no change               allowance.giveBack()
@@ -63,8 +63,8 @@ export class Admissions {
   readonly #permits: Permits<Account>;
   readonly #versions: Versions;
   readonly #metrics: Metrics;
-  readonly #anonymous: AnonymousLimiter = new AnonymousLimiter();
-  /** Key lookups for spent addresses, by Authorization header. Requests with the same header share a lookup. */
+  readonly #addresses: AnonymousLimiter = new AnonymousLimiter();
+  /** Resolves when all look-ups of keys for an address have ended, by address. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
 
   constructor(options: AdmissionsOptions) {
@@ -102,31 +102,27 @@ export class Admissions {
   }
 
   /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
-  async find(authorization: string, now: number): Promise<Account | undefined> {
+  async find(key: string, now: number): Promise<Account | undefined> {
     await this.#versions.check(0);
-    return (await this.#keys.find(authorization, now))?.holder;
+    if (!this.#keys.knows(key)) await this.#keys.identify(key);
+    return (await this.#keys.find(key, now))?.holder;
   }
 
   /** The limits of a request that is not charged: those of its account if that is in memory, else of its address. */
   peek({ headers }: Request, address: () => string, now: number): Decision {
-    const authorization = headers.get("authorization");
-    const ofAccount = authorization === null ? undefined : this.#keys.peek(authorization, now);
-    return ofAccount ?? this.#anonymous.peek(address(), now);
+    const key = bearerToken(headers.get("authorization"));
+    const ofAccount = key === undefined ? undefined : this.#keys.peek(key, now);
+    return ofAccount ?? this.#addresses.peek(address(), now);
   }
 
   /** Charges a request if no version check is needed to decide. AGAIN means that memory decides after the check. */
   #chargeEarly(caller: Caller): Charged | Promise<Charged> {
-    const { authorization, now } = caller;
-    if (authorization === null) return this.#chargeAddress(caller);
-    const allowance = this.#keys.recall(authorization);
-    if (allowance === undefined) {
-      // The key is not in memory, or an account has changed: they are read. What is read now is certain.
-      return this.#keys.knows(authorization)
-        ? this.#tryToCharge(caller)
-        : this.#lookUp(authorization, caller);
-    }
-    const needsRun = this.#keys.opens(allowance, authorization, now) && allowance.needsTransaction();
-    return needsRun ? this.#chargeInTransaction(authorization, allowance, caller) : AGAIN;
+    const { key, now } = caller;
+    const allowance = key && this.#keys.recall(key);
+    // The key is not in memory, or an account has changed: they are read. What is read now is certain.
+    if (!allowance) return this.#tryToCharge(caller);
+    const needsRun = this.#keys.opens(allowance, key, now) && allowance.needsTransaction();
+    return needsRun ? this.#chargeInTransaction(key, allowance, caller) : AGAIN;
   }
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
@@ -141,48 +137,63 @@ export class Admissions {
   }
 
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {
-    const { authorization, now, arrived } = caller;
-    if (authorization === null) return this.#chargeAddress(caller);
-    return whenReady(this.#keys.find(authorization, now), (allowance) => {
+    const { key, now, arrived } = caller;
+    if (key === undefined) return this.#chargeAddress(caller);
+    if (!this.#keys.knows(key)) return this.#identify(key, caller);
+    return whenReady(this.#keys.find(key, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
       const decision = allowance.decide(arrived);
-      return decision ? { account, decision } : this.#chargeInTransaction(authorization, allowance, caller);
+      return decision ? { account, decision } : this.#chargeInTransaction(key, allowance, caller);
     });
   }
 
   /** Charges an account in the allowance's next run, which other requests share. */
   async #chargeInTransaction(
-    authorization: string,
+    key: string,
     allowance: Allowance<Account>,
     caller: Caller,
   ): Promise<Charged> {
     const { now, arrived } = caller;
-    const credential = this.#keys.hashOf(authorization);
+    const credential = this.#keys.hashOf(key);
     const isAwaited = () => !caller.hasFailed;
     const decision = await allowance.request({ credential, now, arrived, isAwaited });
     return decision === AGAIN ? AGAIN : { account: allowance.holder, decision };
   }
 
   #chargeAddress({ address, now }: Caller): Admission {
-    return { account: undefined, decision: this.#anonymous.take(address(), now) };
+    return { account: undefined, decision: this.#addresses.take(address(), now) };
   }
 
-  /** Charges a request whose key is not in memory. A spent address has few reads, so its requests share one per key. */
-  #lookUp(authorization: string, caller: Caller): Charged | Promise<Charged> {
-    if (!this.#keys.mayOpen(authorization)) return this.#chargeAddress(caller);
-    const { now } = caller;
+  /**
+   * Looks up a key that is not in memory. Its address is charged until its account is found. A spent address has a few
+   * further look-ups. If it has none left, the request waits for those that are under way.
+   */
+  #identify(key: string, caller: Caller): Charged | Promise<Charged> {
+    const charged = this.#chargeAddress(caller);
+    if (!this.#keys.isWellFormed(key)) return charged;
     const address = caller.address();
-    if (!this.#anonymous.isSpent(address, now)) return this.#tryToCharge(caller);
-    let lookUp = this.#lookUps.get(authorization);
-    if (lookUp === undefined) {
-      if (!this.#anonymous.takeRead(address, now)) return this.#chargeAddress(caller);
-      lookUp = Promise.resolve(this.#keys.find(authorization, now))
-        .finally(() => this.#lookUps.delete(authorization));
-      this.#lookUps.set(authorization, lookUp);
+    const underWay = this.#lookUps.get(address);
+    if (charged.decision.refusal && !this.#addresses.takeLookUp(address, caller.now)) {
+      return underWay?.then(() => AGAIN) ?? charged;
     }
-    return lookUp.then(() => this.#keys.knows(authorization) ? AGAIN : this.#chargeAddress(caller));
+    const lookUp = this.#lookUp(key, address, charged);
+    const allEnded = Promise.allSettled([underWay, lookUp]).then(() => {
+      if (this.#lookUps.get(address) === allEnded) this.#lookUps.delete(address);
+    });
+    this.#lookUps.set(address, allEnded);
+    return lookUp;
+  }
+
+  async #lookUp(key: string, address: string, charged: Admission): Promise<Charged> {
+    let isUnknown = false;
+    try {
+      isUnknown = !await this.#keys.identify(key);
+      return isUnknown ? charged : AGAIN;
+    } finally {
+      if (!isUnknown) this.#addresses.giveBack(address, charged.decision);
+    }
   }
 
   #serve(
@@ -214,7 +225,7 @@ export class Admissions {
   #giveBack(admission: Admission, { address }: Caller): void {
     const { account, decision } = admission;
     if (account) this.#permits.of(account.id)?.giveBack(decision);
-    else this.#anonymous.giveBack(address(), decision);
+    else this.#addresses.giveBack(address(), decision);
     admission.decision = uncharged(decision);
   }
 

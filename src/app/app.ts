@@ -3,6 +3,7 @@ import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
 import {
   ApiError,
   BASE_PATH,
+  bearerToken,
   BODY_RULES,
   type BodyRules,
   type Budget,
@@ -125,7 +126,8 @@ export function createApp(options: AppOptions): App {
     }
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     const isRead = method === "GET";
-    return { authorization: access === "key" ? authorization : null, address, now, arrived, isRead };
+    const key = access === "key" ? bearerToken(authorization) : undefined;
+    return { key, address, now, arrived, isRead };
   }
 
   /** Responds to a charged request, or refuses it. */
@@ -193,7 +195,7 @@ export function createApp(options: AppOptions): App {
     const { request, now, started, admission } = arrival;
     const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival)));
     if (admission?.account && performance.now() - started > SLOW_BODY) {
-      const account = await admissions.find(request.headers.get("authorization") ?? "", now);
+      const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", now);
       if (account === undefined) throw invalidApiKey(options.realm);
       if (account.suspendedAt !== null) throw accountSuspended();
     }

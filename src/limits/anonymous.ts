@@ -3,8 +3,8 @@ import type { Decision } from "./usage.ts";
 
 /** Requests a minute from an address without a valid key. */
 export const ANONYMOUS_LIMIT = 60;
-/** Maximum key lookups per second for a spent address: one that has used its requests of the minute. */
-export const SPENT_READS = 5;
+/** Further look-ups of keys, in each second of a minute, for a spent address: one that has used its requests. */
+export const SPENT_LOOK_UPS = 5;
 /** If the clock is set back by less than this, the current minute continues. */
 const MAX_AHEAD = 5 * MINUTE;
 const MAX_ADDRESSES = 20_000;
@@ -13,10 +13,8 @@ interface Count {
   /** Start of the minute, in ms since the epoch. */
   readonly minute: number;
   readonly used: number;
-  /** Start of the second in which the spent address last caused a read, in ms since the epoch. */
-  readonly second: number;
-  /** Number of reads in that second. */
-  readonly reads: number;
+  /** Number of look-ups that were allowed although the address was spent. */
+  readonly lookUps: number;
 }
 
 /** Counts requests without a valid key by client address and minute, in the memory of this process. */
@@ -32,25 +30,19 @@ export class AnonymousLimiter {
     return decision(count, now);
   }
 
-  /** Takes back the count of a request that was admitted with this decision. */
-  giveBack(address: string, { minute: { reset } }: Decision): void {
+  /** Takes back the count of a request with this decision. */
+  giveBack(address: string, { refusal, minute: { reset } }: Decision): void {
     const count = this.#counts.get(address);
-    if (count === undefined || count.minute + MINUTE !== reset || count.used === 0) return;
+    if (refusal || count === undefined || count.minute + MINUTE !== reset || count.used === 0) return;
     this.#counts.set(address, { ...count, used: count.used - 1 });
   }
 
-  /** Whether the address has used all its requests for the minute. */
-  isSpent(address: string, now: number): boolean {
-    return this.#countOf(address, now).used >= ANONYMOUS_LIMIT;
-  }
-
-  /** Takes one of a spent address's reads; false if none is left in this second. */
-  takeRead(address: string, now: number): boolean {
+  /** Takes one of a spent address's look-ups; false if none is left in this second. Unused ones stay for later. */
+  takeLookUp(address: string, now: number): boolean {
     const count = this.#countOf(address, now);
-    const second = now - now % SECOND;
-    const reads = count.second === second ? count.reads : 0;
-    if (reads >= SPENT_READS) return false;
-    this.#counts.set(address, { ...count, second, reads: reads + 1 });
+    const seconds = Math.floor(Math.max(0, now - count.minute) / SECOND) + 1;
+    if (count.lookUps >= SPENT_LOOK_UPS * seconds) return false;
+    this.#counts.set(address, { ...count, lookUps: count.lookUps + 1 });
     return true;
   }
 
@@ -63,7 +55,7 @@ export class AnonymousLimiter {
     const minute = now - now % MINUTE;
     const count = this.#counts.get(address);
     const isCurrent = count && count.minute >= minute && count.minute - minute < MAX_AHEAD;
-    return isCurrent ? count : { minute, used: 0, second: 0, reads: 0 };
+    return isCurrent ? count : { minute, used: 0, lookUps: 0 };
   }
 }
 

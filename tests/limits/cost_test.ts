@@ -200,18 +200,18 @@ Deno.test("service reads nothing for a mistyped key, a key for the other environ
   service.assertCost({ reads: 0, commits: 0 });
 });
 
-Deno.test("service does not cache a header that is longer than necessary", async () => {
+Deno.test("service looks a key up once, however many spaces precede it", async () => {
   await using service = await RecordingService.open();
   const { apiKey } = await service.createAccount();
   service.forget();
 
   for (let count = 0; count < 3; count++) {
-    const headers = { authorization: `Bearer${" ".repeat(50)}${apiKey}` };
+    const headers = { authorization: `Bearer${" ".repeat(50 + count)}${apiKey}` };
     assertEquals((await service.fetch(NOWHERE, { headers })).status, 404);
   }
 
   const lookUps = service.reads.flat().filter(([table]) => table === "api_keys");
-  assertEquals(lookUps, Array(3).fill(apiKeyKey(hashApiKey(apiKey))));
+  assertEquals(lookUps, [apiKeyKey(hashApiKey(apiKey))]);
 });
 
 for (

@@ -19,24 +19,52 @@ function keysRead({ reads }: RecordingService): number {
   return reads.flat().filter(([table]) => table === "api_keys").length;
 }
 
-Deno.test("service looks up five unknown keys per second for a spent address, and refuses all of them", async () => {
+Deno.test("service looks up 65 of 2,000 unknown keys at once, and five more in each second after that", async () => {
   await using service = await RecordingService.open();
-  assertEquals(tally(await callWithUnknownKeys(60, service)), { "401 invalid_api_key": 60 });
-  service.forget();
+  assertEquals(tally(await callWithUnknownKeys(2_000, service)), {
+    "401 invalid_api_key": 60,
+    "429 rate_limit_minute": 1_940,
+  });
+  assertEquals(keysRead(service), 65);
 
-  for (const second of upTo(3)) {
+  for (const second of [1, 2, 10]) {
     service.now = NOON + second * SECOND;
     const replies = await callWithUnknownKeys(200, service);
     assertEquals(tally(replies), { "429 rate_limit_minute": 200 });
     assertEquals(replies.map(({ retryAfter }) => retryAfter), Array(200).fill(60 - second));
-    assertEquals(keysRead(service), 5 * (second + 1));
+    assertEquals(keysRead(service), 60 + 5 * (second + 1));
   }
+});
+
+Deno.test("service serves 200 new keys of one address at once, and charges nothing to it", async () => {
+  await using service = await RecordingService.open();
+  const accounts = await Promise.all(upTo(200).map(() => service.createAccount()));
+  service.disturbance = { read: () => pause(20) };
+
+  const replies = accounts.map(({ apiKey }) => call(service, apiKey));
+
+  assertEquals(tally(await service.time.until(Promise.all(replies), 10_000)), { 200: 200 });
+  assertEquals((await call(service)).remaining, 59);
+});
+
+Deno.test("service gives an address back its request as soon as the key is found, or if the look-up fails", async () => {
+  await using service = await RecordingService.open();
+  const { account, apiKey } = await service.createAccount();
+  await service.accounts.suspend(account.id, NOON);
+  service.expectsErrors = true;
+  service.disturbance = { read: () => Promise.reject(new TypeError("connection closed")) };
+  const failed = await service.time.until(callWithUnknownKeys(70, service), 10_000);
+  service.disturbance = {};
+
+  const { status, remaining } = await call(service, apiKey);
+
+  assertEquals(tally(failed), { "503 store_unavailable": 70 });
+  assertEquals([status, remaining], [403, 59]);
 });
 
 Deno.test("service does not check the versions for unknown keys that it does not look up", async () => {
   await using service = await RecordingService.open();
-  await callAtOnce(60, [service]);
-  await callWithUnknownKeys(5, service);
+  await callWithUnknownKeys(65, service);
   service.forget();
 
   assertEquals(tally(await callWithUnknownKeys(200, service)), { "429 rate_limit_minute": 200 });
@@ -103,7 +131,7 @@ Deno.test("service uses up none of a spent address's reads for a key that it kno
   assertEquals((await call(service, other.apiKey)).status, 200);
 });
 
-Deno.test("service shares the read of an unknown key of a spent address among simultaneous requests", async () => {
+Deno.test("service refuses requests of a spent address after the look-ups under way, which share reads", async () => {
   await using service = await RecordingService.open();
   const { time } = service;
   await callAtOnce(60, [service]);
@@ -118,7 +146,7 @@ Deno.test("service shares the read of an unknown key of a spent address among si
   }
 
   assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { "429 rate_limit_minute": 200 });
-  assertEquals(keysRead(service), 5);
+  assertEquals(keysRead(service), 2);
 });
 
 Deno.test("service returns 503 if looking up a spent address's key fails, and retries at the next request", async () => {
@@ -137,28 +165,19 @@ Deno.test("service returns 503 if looking up a spent address's key fails, and re
 });
 
 for (
-  const [when, time] of [
-    ["in the next second", NOON + SECOND],
-    ["if the clock goes back by a second", NOON - SECOND],
-    ["in the next minute", NOON + MINUTE],
+  const [when, time, more] of [
+    ["in the same second", NOON + SECOND - 1, 0],
+    ["in the next second", NOON + SECOND, 5],
+    ["after a second without any", NOON + 2 * SECOND, 10],
+    ["if the clock goes back by a second", NOON - SECOND, 0],
+    ["in the next minute", NOON + MINUTE, 5],
   ] as const
 ) {
-  Deno.test(`AnonymousLimiter.takeRead() allows five per second, and five more ${when}`, () => {
+  Deno.test(`AnonymousLimiter.takeLookUp() allows five at first, and ${more} more ${when}`, () => {
     const limiter = new AnonymousLimiter();
-    const taken = (now: number) => upTo(8).filter(() => limiter.takeRead("a", now)).length;
+    const taken = (now: number) => upTo(20).filter(() => limiter.takeLookUp("a", now)).length;
 
-    assertEquals([taken(NOON), taken(NOON + SECOND - 1), taken(time)], [5, 0, 5]);
+    assertEquals([taken(NOON), taken(time)], [5, more]);
     assertEquals(limiter.peek("a", NOON).minute.remaining, 60);
   });
 }
-
-Deno.test("AnonymousLimiter.isSpent() is true from the last request until the next minute", () => {
-  const limiter = new AnonymousLimiter();
-  for (let count = 0; count < 59; count++) limiter.take("a", NOON);
-  const before = limiter.isSpent("a", NOON);
-  limiter.take("a", NOON);
-  limiter.takeRead("a", NOON);
-
-  assertEquals([before, limiter.isSpent("a", NOON), limiter.isSpent("b", NOON)], [false, true, false]);
-  assertEquals([NOON + MINUTE - 1, NOON + MINUTE].map((now) => limiter.isSpent("a", now)), [true, false]);
-});
