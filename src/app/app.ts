@@ -218,7 +218,7 @@ export function createApp(options: AppOptions): App {
       headers.append("link", `<${options.publicUrl ?? ""}${documentOf(path)}>; rel="service-desc"`); // RFC 8631
     }
     headers.set("x-request-id", id);
-    if (request.headers.get("origin") !== null && !isForOperator(matched)) setCorsHeaders(request, headers);
+    if (request.headers.get("origin") !== null && !isForOperator(arrival)) setCorsHeaders(request, headers);
     record(arrival, response);
     return response;
   }

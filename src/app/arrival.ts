@@ -62,6 +62,8 @@ export const BAD_HOST = { kind: "bad host", pattern: "" } as const;
  */
 const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
+const OPERATOR_PATH = /^\/operator(?:\/|$)/;
+
 /** The route for a method, URL and Host. */
 interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched"> {
   readonly host: string | null;
@@ -129,8 +131,9 @@ export function createArrivals(
   };
 }
 
-/** Whether only operators are allowed to call the path. Its responses have no CORS headers. */
-export function isForOperator(matched: Arrival["matched"]): boolean {
+/** Whether the path is for operators, even if nothing is there. Its responses have no CORS headers. */
+export function isForOperator({ matched, path }: Arrival): boolean {
+  if (OPERATOR_PATH.test(path)) return true;
   if (matched.kind === "found") return needsToken(matched.endpoint.access);
   return matched.kind === "allow" && needsToken(matched.access);
 }
