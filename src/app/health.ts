@@ -1,5 +1,5 @@
 import type { Store } from "../engine/mod.ts";
-import { type InFlight, jsonResponse, operation, SERVICE, STOPPING } from "../web/mod.ts";
+import { type InFlight, jsonResponse, NO_STORE, operation, SERVICE, STOPPING } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
 import { VERSION } from "./version.ts";
 
@@ -41,5 +41,5 @@ export function healthOperations(store: Store, inFlight: Pick<InFlight, "isStopp
 }
 
 function statusResponse(status: string): Response {
-  return jsonResponse(JSON.stringify({ status, version: VERSION }));
+  return jsonResponse(JSON.stringify({ status, version: VERSION }), { headers: NO_STORE });
 }

@@ -1,4 +1,4 @@
-import { jsonResponse } from "./response.ts";
+import { jsonResponse, NO_STORE } from "./response.ts";
 
 /** An error that clients can get. */
 export interface ErrorKind {
@@ -197,7 +197,7 @@ export const UNAVAILABLE: ApiError = new ApiError(
 export const INTERNAL: ApiError = new ApiError(ERRORS.internal_error, "Something went wrong in the service.");
 
 /**
- * Creates the response with an Error body: code, message and status.
+ * Creates the response with an Error body: code, message and status. It must not be cached.
  *
  * @example
  * ```ts
@@ -213,5 +213,8 @@ export const INTERNAL: ApiError = new ApiError(ERRORS.internal_error, "Something
  * ```
  */
 export function errorResponse({ kind: { code, status }, message, headers, members }: ApiError): Response {
-  return jsonResponse(JSON.stringify({ code, message, status, ...members }), { status, headers });
+  return jsonResponse(JSON.stringify({ code, message, status, ...members }), {
+    status,
+    headers: { ...NO_STORE, ...headers },
+  });
 }

@@ -89,7 +89,7 @@ const HEADERS: Readonly<Record<string, object>> = {
   "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
 const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
-/** Headers of errors, by status. */
+/** Headers of errors by status, in addition to `Cache-Control`. */
 const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
   [404, ["Link"]],
@@ -298,7 +298,9 @@ function errorResponses(operations: readonly DeclaredOperation[], error: Schema)
   const responses = [...byStatus].flatMap(([status, kinds]) => {
     const own = operations.filter((operation) => errorsOf(operation).some((kind) => kind.status === status));
     if (own.length === 0) return [];
-    const headers = own.map((operation) => references(ERROR_HEADERS.get(status) ?? [], operation));
+    const headers = own.map((operation) =>
+      references(["Cache-Control", ...ERROR_HEADERS.get(status) ?? []], operation)
+    );
     const examples = Object.fromEntries(kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]));
     const content = { "application/json": { schema, examples } };
     return [[

@@ -13,6 +13,7 @@ Deno.test.each(PATHS)("%s reports to anyone that the service is %s", async (path
 
   assertEquals(response.status, 200);
   assertEquals(response.headers.get("content-type"), "application/json");
+  assertEquals(response.headers.get("cache-control"), "no-store");
   assertEquals(response.headers.get("x-ratelimit-limit"), null);
   assertEquals(response.headers.get("www-authenticate"), null);
   assertEquals(await response.json(), { status, version: manifest.version });

@@ -13,6 +13,7 @@ export async function assertError(
 ): Promise<void> {
   assertEquals(response.status, status);
   assertEquals(response.headers.get("content-type"), "application/json");
+  assertMatch(response.headers.get("cache-control") ?? "", /^no-store\b/);
   const { accountId, ...body }: Record<string, unknown> = await response.json();
   assertEquals([body, accountId !== undefined], [
     { code, message: body.message, status },
