@@ -1,6 +1,7 @@
 import { type Metrics, SECOND } from "../base/mod.ts";
 import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
 import {
+  allowOf,
   ApiError,
   BASE_PATH,
   bearerToken,
@@ -15,6 +16,7 @@ import {
   hostFault,
   type InFlight,
   INTERNAL,
+  isGone,
   type JsonBody,
   type Log,
   needsToken,
@@ -132,7 +134,7 @@ export function createApp(options: AppOptions): App {
 
   /** Responds to a charged request, or refuses it. */
   function answerFor(arrival: Arrival, budget: Budget): Response | Promise<Response> {
-    const { request, path, matched, admission } = arrival;
+    const { request, now, path, matched, admission } = arrival;
     const { refusal } = admission?.decision ?? {};
     if (admission && refusal) return refusedResponse(admission.decision, refusal);
     switch (matched.kind) {
@@ -147,7 +149,7 @@ export function createApp(options: AppOptions): App {
         return operation.answer(callOf(arrival, params, budget));
       }
       case "allow": {
-        const { allow } = matched;
+        const allow = allowOf(matched.endpoints.filter(({ deprecated }) => !isGone(deprecated, now)));
         if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
         throw new ApiError(ERRORS.method_not_allowed, `Allowed methods: ${allow}.`, { allow });
       }

@@ -32,9 +32,15 @@ export function deprecationHeaders(
   };
 }
 
+/** Whether an operation with this deprecation has been removed at `now`, in ms since the epoch. */
+export function isGone(deprecated: Deprecation | undefined, now: number): boolean {
+  return deprecated !== undefined && now >= deprecated.sunset;
+}
+
 /** @throws {ApiError} `gone` if the operation has been removed at `now`, in ms since the epoch. */
-export function requireLasting({ sunset, advice }: Deprecation, now: number): void {
-  if (now >= sunset) throw new ApiError(ERRORS.gone, `This operation has been removed. ${plain(advice)}.`);
+export function requireLasting(deprecated: Deprecation, now: number): void {
+  if (!isGone(deprecated, now)) return;
+  throw new ApiError(ERRORS.gone, `This operation has been removed. ${plain(deprecated.advice)}.`);
 }
 
 /** A text about the deprecated ones of these operations. */

@@ -71,6 +71,7 @@ export {
   DEPRECATIONS_PATH,
   deprecationsText,
   inWords,
+  isGone,
 } from "./deprecation.ts";
 export {
   ApiError,
@@ -130,7 +131,14 @@ export {
   wasSentTwice,
 } from "./request.ts";
 export { createResponse, isShared, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
-export { createMatcher, type Endpoint, type Match, needsToken, type OperatorAccess } from "./router.ts";
+export {
+  allowOf,
+  createMatcher,
+  type Endpoint,
+  type Match,
+  needsToken,
+  type OperatorAccess,
+} from "./router.ts";
 export {
   answer,
   boolean,

@@ -90,6 +90,19 @@ Deno.test("service keeps the other operations after the sunset of getPet()", asy
   }
 });
 
+Deno.test("service does not allow GET of an animal any more after its sunset", async () => {
+  await using shop = await Shop.open();
+  const allowed = async () => {
+    const responses = [await shop.call("OPTIONS /v1/pets/1"), await shop.call("PUT /v1/pets/1")];
+    return responses.map(({ headers }) => headers.get("allow"));
+  };
+
+  shop.now = SUNSET - 1;
+  assertEquals(await allowed(), Array(2).fill("DELETE, GET, HEAD, OPTIONS, PATCH"));
+  shop.now = SUNSET;
+  assertEquals(await allowed(), Array(2).fill("DELETE, OPTIONS, PATCH"));
+});
+
 Deno.test("getPet() links to a public document about its deprecation", async () => {
   await using shop = await Shop.open();
   const { headers } = await shop.call("GET /v1/pets/1");

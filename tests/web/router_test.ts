@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createMatcher, type Endpoint } from "../../src/web/router.ts";
+import { allowOf, createMatcher, type Endpoint } from "../../src/web/router.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 
@@ -34,13 +34,13 @@ Deno.test.each([
 });
 
 Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
-  "match() returns the pattern, access and methods of a path for the method '%s'",
+  "match() returns the pattern, access and endpoints of a path for the method '%s'",
   (method) => {
-    const things = { pattern: "/v1/things", access: "key", allow: "GET, HEAD, OPTIONS, POST" } as const;
+    const things = { pattern: "/v1/things", access: "key", endpoints: [CREATE, LIST] } as const;
     const thing = {
       pattern: "/v1/things/:thingId",
       access: "address",
-      allow: "DELETE, GET, HEAD, OPTIONS",
+      endpoints: [DELETE, GET],
     } as const;
 
     assertEquals(match(method, "/v1/th%69ngs"), { kind: "allow", ...things });
@@ -48,9 +48,10 @@ Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
   },
 );
 
-Deno.test("match() returns the methods of all paths for OPTIONS *, which arrives as /*", () => {
-  const allow = "DELETE, GET, HEAD, OPTIONS, POST";
-  assertEquals(match("OPTIONS", "/*"), { kind: "allow", pattern: "*", access: "public", allow });
+Deno.test("match() returns the endpoints of all paths for OPTIONS *, which arrives as /*", () => {
+  const endpoints = [CREATE, LIST, DELETE, GET, TAG, COUNT];
+  assertEquals(match("OPTIONS", "/*"), { kind: "allow", pattern: "*", access: "public", endpoints });
+  assertEquals(allowOf(endpoints), "DELETE, GET, HEAD, OPTIONS, POST");
 });
 
 const NOWHERE =
