@@ -15,16 +15,25 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
+/** Creates an empty KV file if it does not exist. Only its owner gets access, as to the files that SQLite adds. */
+async function makeFile(path: string): Promise<void> {
+  try {
+    using _ = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+}
+
 /** Options of {@linkcode prepareFile}. */
 export interface FileOptions {
-  /** Whether to create the file and its first row if they are missing. */
+  /** Whether to create the file, which only its owner can read, and its first row if they are missing. */
   readonly create: boolean;
   /** Whether to create the folder, too. Otherwise it must exist. */
   readonly makesFolder?: boolean;
 }
 
 /**
- * Checks that a path can be opened as a KV file. Its folder must exist, in case the path is mistyped. The file must
+ * Checks that a path can be opened as a KV file, or creates an empty one. Its folder must exist, in case the path is mistyped. The file must
  * not be another program's database, because opening it would change it.
  *
  * @throws {Error} with the reason, if it cannot be opened.
@@ -36,7 +45,7 @@ export async function prepareFile(path: string, { create, makesFolder }: FileOpt
     throw new Error(`there is no folder ${folder}, and only the folder of the default KV_PATH is created`);
   }
   const found = await find(path);
-  if (!found && create) return;
+  if (!found && create) return await makeFile(path);
   if (!found) throw new Error("there is no such file, and only the service creates it when it starts");
   if (found.isDirectory) throw new Error("it is a folder");
   // Opening a pipe would never return.

@@ -8,6 +8,11 @@ const MAGIC = "SQLite format 3\0";
 const FORMAT_AT = 18;
 const WITH_LOG = 2;
 
+/** What a restore brings back. */
+const RESTORED =
+  "This brings back what was true at the time of the backup: keys that were replaced since then work " +
+  "again, accounts that were suspended or closed since then are open, and ids that were used since then are used again.";
+
 /**
  * Backs up a store, which may be in use. The file appears once it is complete and checked.
  *
@@ -24,7 +29,8 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
 }
 
 /**
- * Restores a backup to a path without a store. The store appears once it is complete and checked.
+ * Restores a backup to a path without a store. Says before what that brings back. The store appears once it is complete
+ * and checked.
  *
  * @throws {CommandError} if that fails. Then no part of the store remains.
  */
@@ -36,13 +42,18 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     }
     await requireFile(file);
     await requireBackup(file);
-    const [source, folder] = [resolve(file), dirname(resolve(kvPath))];
-    const isNew = !await exists(folder);
+    options.err(RESTORED);
+    const source = resolve(file);
+    const newFolders: string[] = [];
+    for (let folder = dirname(resolve(kvPath)); !await exists(folder); folder = dirname(folder)) {
+      newFolders.push(folder);
+    }
     await makeFolder(resolve(kvPath));
     try {
       await writeAtomically(kvPath, (target) => copyInWorker({ source, target, untrusted: true }, options));
     } catch (error) {
-      if (isNew) await Deno.remove(folder).catch(() => {}); // Fails if another process already uses it.
+      // Fails if another process already uses it.
+      for (const folder of newFolders) await Deno.remove(folder).catch(() => {});
       throw error;
     }
   });
@@ -76,7 +87,10 @@ async function requireBackup(path: string): Promise<void> {
     throw new CommandError("it is not a backup of a store");
   }
   if (header[FORMAT_AT] === WITH_LOG) {
-    throw new CommandError("it is a store, not a backup of one: use deno task backup to make a backup");
+    throw new CommandError(
+      "it is a store, not a backup of one. If sqlite3 .backup made it, it is complete: restore it after sqlite3 FILE " +
+        "'PRAGMA journal_mode = DELETE'. If it was copied otherwise, its newest rows may be missing",
+    );
   }
 }
 

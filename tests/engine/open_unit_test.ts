@@ -37,6 +37,26 @@ Deno.test("openStore() creates the file, and with `makesFolder` a folder that on
   await again.close();
 });
 
+Deno.test({
+  name: "openStore() creates files that only their owner can read, and keeps the mode of one that exists",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    await using folder = new Folder();
+    const path = `${folder.path}/things.kv`;
+    const modes = async () => {
+      const store = await openStore(path, CREATE);
+      await store.commit((operation) => operation.set(["row"], 1));
+      const stats = (await folder.names()).map((name) => Deno.statSync(`${folder.path}/${name}`));
+      await store.close();
+      return stats.map(({ mode }) => (mode ?? 0) & 0o777);
+    };
+
+    assertEquals(await modes(), [0o600, 0o600, 0o600]);
+    await Deno.chmod(path, 0o640);
+    assertEquals(await modes(), [0o640, 0o640, 0o640]);
+  },
+});
+
 Deno.test("openStore() creates nothing without `create`, and no folder without `makesFolder`", async () => {
   await using folder = new Folder();
   for (const path of [`${folder.path}/things.kv`, `${folder.path}/new/things.kv`]) {
