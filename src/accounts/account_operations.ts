@@ -5,6 +5,7 @@ import {
   bearerToken,
   COUNT,
   createResponse,
+  date,
   ERRORS,
   integer,
   jsonResponse,
@@ -133,7 +134,7 @@ const ROTATED_KEY = named(
 const USAGE_DAY = named(
   "UsageDay",
   answer({
-    date: { ...text(), json: { type: "string", format: "date" } },
+    date: date(),
     admitted: {
       ...COUNT,
       json: { ...COUNT.json, description: "Requests admitted. Never an undercount." },

@@ -142,6 +142,7 @@ export {
 export {
   answer,
   boolean,
+  date,
   faultsIn,
   int64,
   integer,

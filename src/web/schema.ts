@@ -210,10 +210,29 @@ export function boolean(annotations: Annotations = {}): Schema<boolean> {
   });
 }
 
-/** Year to minute, seconds with up to nine digits after the point, and the offset. */
-const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+/** A day that exists in the Gregorian calendar (RFC 3339), as text. */
+export function date(annotations: Annotations = {}): Schema<string> {
+  const expected = "be a day such as 2027-01-15";
+  return scalar({
+    json: { type: "string", format: "date", ...annotations },
+    maxBytes: '"2027-01-15"'.length,
+    accepts: (value) => typeof value === "string",
+    expected,
+    brokenRule: (value) => isDay(value) ? undefined : expected,
+  });
+}
 
-/** A time (RFC 3339), as text. */
+/** Hour to second, with up to nine digits after the point, and the offset. */
+const TIME = /^T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
+const DAY_LENGTH = "2027-01-15".length;
+
+function isDay(text: string): boolean {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
+  // Date.parse() takes 30 February as a day in March.
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}
+
+/** A time (RFC 3339), as text. Leap seconds, which most programs cannot read, are invalid. */
 export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";
   return scalar({
@@ -222,7 +241,7 @@ export function timestamp(annotations: Annotations = {}): Schema<string> {
     accepts: (value) => typeof value === "string",
     expected,
     brokenRule(value) {
-      return RFC_3339.test(value) && !Number.isNaN(Date.parse(value)) ? undefined : expected;
+      return isDay(value.slice(0, DAY_LENGTH)) && TIME.test(value.slice(DAY_LENGTH)) ? undefined : expected;
     },
   });
 }

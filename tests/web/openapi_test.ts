@@ -1,7 +1,20 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
 import { operation, SERVICE } from "../../src/web/operation.ts";
-import { type JsonSchema, optional, resolved, text } from "../../src/web/schema.ts";
+import {
+  date,
+  int64,
+  isValid,
+  type JsonSchema,
+  optional,
+  resolved,
+  type Schema,
+  text,
+  timestamp,
+} from "../../src/web/schema.ts";
+import { interfaceForOperators } from "../../src/operator/operations.ts";
+import { parseJson } from "../../src/web/json.ts";
+import { hasValidHost } from "../../src/web/request.ts";
 import { ApiError, ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
@@ -263,6 +276,88 @@ Deno.test("openApiDocument() has no pattern for names in responses, because rows
 
   assert(ThingCreation?.properties?.["name"]?.pattern);
   assertEquals(Thing?.properties?.["name"]?.pattern, undefined);
+});
+
+/** Values of a format: valid ones, invalid ones, and those that are valid, but that the service refuses. */
+const FORMATS: readonly [schema: Schema, valid: string[], invalid: string[], refused: string[]][] = [
+  [
+    date(),
+    ["0000-01-01", "2000-02-29", "2027-12-31", "2028-02-29", "9999-12-31"].map(quoted),
+    [
+      "1900-02-29",
+      "2027-02-29",
+      "2027-02-30",
+      "2027-04-31",
+      "2027-01-00",
+      "2027-00-01",
+      "2027-13-01",
+      "+02027-01-01",
+    ]
+      .map(quoted),
+    [],
+  ],
+  [
+    timestamp(),
+    [
+      ...["0000-01-01T00:00:00Z", "2028-02-29t23:59:59z", "2027-12-31T00:00:00.123456789+23:59"],
+      ...["9999-12-31T23:59:59.9-23:59", "2027-01-15T12:00:00-00:00"],
+    ].map(quoted),
+    [
+      ...["2027-02-29T00:00:00Z", "2027-02-30T00:00:00Z", "2027-04-31T00:00:00Z", "2027-13-01T00:00:00Z"],
+      ...[
+        "2027-01-15T24:00:00Z",
+        "2027-01-15T23:60:00Z",
+        "2027-01-15T12:00:60Z",
+        "2027-01-15T12:00:00+24:00",
+      ],
+      ...["2027-01-15T12:00:00+01:60", "2027-01-15T12:00:00", "2027-01-15T12:00Z", "2027-01-15"],
+    ].map(quoted),
+    ["2016-12-31T23:59:60Z", "2027-01-15 12:00:00Z", "2027-01-15T12:00:00.1234567890Z"].map(quoted),
+  ],
+  [
+    int64(),
+    ["9223372036854775807", "-9223372036854775808", "1.0", "1e3"],
+    ["1.5", '"1"', "true"],
+    ["9223372036854775808", "-9223372036854775809"],
+  ],
+];
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+for (const [schema, valid, invalid, refused] of FORMATS) {
+  Deno.test(`service accepts ${schema.json.format} at its edges only if the document allows it`, () => {
+    const isAccepted = (text: string) => isValid(schema, parseJson(text));
+    const isAllowed = (text: string) => DESCRIPTION.problems(schema.json, JSON.parse(text)).length === 0;
+
+    for (const text of valid) assertEquals([text, isAccepted(text), isAllowed(text)], [text, true, true]);
+    for (const text of invalid) assertEquals([text, isAccepted(text), isAllowed(text)], [text, false, false]);
+    for (const text of refused) assertEquals([text, isAccepted(text), isAllowed(text)], [text, false, true]);
+  });
+}
+
+Deno.test("service sends a Location that is a URI as the document defines it, whatever the Host", () => {
+  const { schema } = DOCUMENT.components.headers.Location ?? {};
+  assert(schema);
+  for (
+    const host of ["a_b.example:65535", "-.", "192.0.2.1", "[::ffff:192.0.2.1]:1", "xn--bcher-kva.example"]
+  ) {
+    const target = { origin: `http://${host}`, path: "/", query: "" };
+    assert(hasValidHost(new Request("http://localhost/", { headers: { host } }), target), host);
+    assertEquals(DESCRIPTION.problems(schema, `${target.origin}/v1/things/1`), [], host);
+  }
+});
+
+Deno.test("openApiDocument() has no format whose edges are not tried", () => {
+  const operators = Description.of(
+    SAMPLES.map(({ operation }) => operation),
+    interfaceForOperators("Things"),
+  );
+  const text = JSON.stringify([DOCUMENT, operators.document]);
+  const formats = new Set([...text.matchAll(/"format":"([^"]+)"/g)].map(([, format]) => format));
+
+  assertEquals([...formats].sort(), [...FORMATS.map(([{ json }]) => json.format ?? ""), "uri"].sort());
 });
 
 Deno.test("openApiDocument() marks the bodies that may be omitted", async () => {

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   answer,
   boolean,
+  date,
   int64,
   integer,
   Invalid,
@@ -59,6 +60,7 @@ Deno.test.each<[schema: Schema, largest: unknown]>([
   [integer(-5, 9_999), 9_999],
   [int64(), -(2n ** 63n)],
   [boolean(), false],
+  [date(), "2027-01-15"],
   [timestamp(), "2027-01-15T12:00:00.123456789+01:00"],
   [list(boolean(), 3), [false, false, false]],
   [nullable(integer(0, 9)), null],
@@ -108,6 +110,8 @@ Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
     value,
     "must be one of new, lost",
   ]),
+  [date(), 20_270_115, "must be a day such as 2027-01-15"],
+  [date(), "2027-02-30", "must be a day such as 2027-01-15"],
   ...["2027-01-15", "noon", 7].map((value): [Schema, unknown, string] => [
     timestamp(),
     value,
