@@ -1,6 +1,6 @@
 import { DAY, HOUR, Metrics, pause } from "../base/mod.ts";
 import type { Connection } from "./connection.ts";
-import { againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
+import { againIfLocked, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "./row.ts";
 import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 
@@ -156,8 +156,7 @@ export class Markers {
         const operation = kv.atomic();
         for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
         return operation.commit().catch(againIfLocked);
-      })
-    );
+      }), LOCKED);
   }
 
   /** Whether the marker belongs to another process and is over a day old. That process was probably killed. */
@@ -273,8 +272,7 @@ export class Markers {
         const operation = kv.atomic().check(lane);
         build(operation);
         return operation.set(lane.key, encodeJson(marker)).commit().catch(againIfLocked);
-      })
-    );
+      }), LOCKED);
   }
 
   /** Frees a lane. Its marker now has this version. */

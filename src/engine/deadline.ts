@@ -49,7 +49,8 @@ export const AGAIN: unique symbol = Symbol("again");
 const MAX_PAUSE = 20;
 
 /**
- * Repeats an attempt while it returns AGAIN, with random pauses in between, until KV_DEADLINE has passed.
+ * Repeats an attempt while it returns AGAIN, with random pauses in between, until KV_DEADLINE has passed. `reason` says
+ * why all attempts failed.
  *
  * @throws {StoreUnavailable} if no attempt has succeeded by then.
  *
@@ -61,7 +62,10 @@ const MAX_PAUSE = 20;
  * assertEquals(await retried(() => Promise.resolve(++attempts < 3 ? AGAIN : "done")), "done");
  * ```
  */
-export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Promise<T> {
+export async function retried<T>(
+  attempt: () => Promise<T | typeof AGAIN>,
+  reason = "Too many conflicting writes",
+): Promise<T> {
   const end = performance.now() + KV_DEADLINE;
   let attempts = 0;
   do {
@@ -69,8 +73,11 @@ export async function retried<T>(attempt: () => Promise<T | typeof AGAIN>): Prom
     if (result !== AGAIN) return result;
     await pause(Math.random() * Math.min(++attempts, MAX_PAUSE));
   } while (performance.now() <= end);
-  throw new StoreUnavailable("Too many conflicting writes");
+  throw new StoreUnavailable(reason);
 }
+
+/** Why an attempt failed if it always returned `againIfLocked()`. */
+export const LOCKED = "Another process has locked the file";
 
 /** Returns AGAIN if another process had locked the file, so that the operation had no effect. Throws other errors. */
 export function againIfLocked(error: unknown): typeof AGAIN {

@@ -1,5 +1,5 @@
 import type { Connection } from "./connection.ts";
-import { AGAIN, againIfLocked, retried, StoreUnavailable } from "./deadline.ts";
+import { AGAIN, againIfLocked, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry } from "./row.ts";
 
 /** Key of the row with the schema version of all rows. */
@@ -88,7 +88,7 @@ export async function requireSchema(
     const first = encodeJson({ version: known.newest });
     await connection.write((kv) => kv.atomic().check(entry).set(SCHEMA, first).commit().catch(againIfLocked));
     return AGAIN;
-  });
+  }, LOCKED);
 }
 
 /** The version in the row; null if it is not JSON. */

@@ -228,8 +228,7 @@ function requireWords<Base>(
 function explain(error: unknown, { err }: CommandIo): 1 {
   if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
-    const { message } = error.cause instanceof Error ? error.cause : error;
-    err(`The KV does not respond: ${printable(message)}.`);
+    err(`The KV does not respond: ${printable(error.logReason)}.`);
   } else throw error;
   return 1;
 }

@@ -209,6 +209,18 @@ Deno.test("Markers.commit() is not in doubt about an unsent commit and keeps its
   assertEquals(error.name, "StoreUnavailable");
 });
 
+Deno.test("Markers.commit() says that the file is locked if that does not end", async () => {
+  using fixture = await Fixture.warm();
+  fixture.network.commit = locked;
+
+  const error = await assertRejects(
+    () => fixture.time.until(fixture.commit(setRow), 10_000),
+    StoreUnavailable,
+  );
+
+  assertEquals(error.logReason, "Another process has locked the file");
+});
+
 Deno.test.each(
   [
     [["never arrives"], false],
