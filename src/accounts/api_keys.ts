@@ -61,9 +61,9 @@ export class ApiKeys {
     return isApiKey(key, this.#environment);
   }
 
-  /** Whether the key's account ID is in memory. */
-  knows(key: string): boolean {
-    return this.#owners.get(key) !== undefined;
+  /** The ID of the key's account, if it is in memory. */
+  ownerOf(key: string): string | undefined {
+    return this.#owners.get(key)?.accountId;
   }
 
   /**

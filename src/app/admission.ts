@@ -104,7 +104,7 @@ export class Admissions {
   /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
   async find(key: string, now: number): Promise<Account | undefined> {
     await this.#versions.check(0);
-    if (!this.#keys.knows(key)) await this.#keys.identify(key);
+    if (!this.#keys.ownerOf(key)) await this.#keys.identify(key);
     return (await this.#keys.find(key, now))?.holder;
   }
 
@@ -113,6 +113,11 @@ export class Admissions {
     const key = bearerToken(headers.get("authorization"));
     const ofAccount = key === undefined ? undefined : this.#keys.peek(key, now);
     return ofAccount ?? this.#addresses.peek(address(), now);
+  }
+
+  /** The ID of the account of a request's key, valid or not, if this process knows it; otherwise empty. */
+  ownerOf({ headers }: Request): string {
+    return this.#keys.ownerOf(bearerToken(headers.get("authorization")) ?? "") ?? "";
   }
 
   /** Charges a request if no version check is needed to decide. AGAIN means that memory decides after the check. */
@@ -139,7 +144,7 @@ export class Admissions {
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {
     const { key, now, arrived } = caller;
     if (key === undefined) return this.#chargeAddress(caller);
-    if (!this.#keys.knows(key)) return this.#identify(key, caller);
+    if (!this.#keys.ownerOf(key)) return this.#identify(key, caller);
     return whenReady(this.#keys.find(key, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
       const { holder: account } = allowance;
@@ -230,8 +235,6 @@ export class Admissions {
   }
 
   #count({ account, decision: { refusal } }: Admission): void {
-    const plan = account?.plan ?? "";
-    if (refusal === undefined) this.#metrics.admitted.add(1, plan);
-    else this.#metrics.refused.add(1, plan, refusal);
+    if (refusal === undefined) this.#metrics.admitted.add(1, account?.plan ?? "");
   }
 }

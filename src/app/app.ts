@@ -3,13 +3,16 @@ import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
 import {
   allowOf,
   ApiError,
+  apiErrorOf,
   BASE_PATH,
   bearerToken,
   BODY_RULES,
   type BodyRules,
   type Budget,
+  codeOf,
   createResponse,
   deprecationHeaders,
+  errorDetail,
   errorRecord,
   errorResponse,
   ERRORS,
@@ -72,6 +75,8 @@ const DOCUMENT = "/openapi.json";
 const SLOW_BODY = SECOND;
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
+/** Statuses of requests that were refused whatever their content. */
+const REFUSALS: ReadonlySet<number> = new Set([403, 429, 503]);
 /** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
@@ -85,7 +90,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
  *     finish      adds limit headers and CORS; writes metrics and the access log
  */
 export function createApp(options: AppOptions): App {
-  const { operations, admissions, transactions, hasToken, log, metrics, inFlight } = options;
+  const { operations, admissions, transactions, hasToken, environment, log, metrics, inFlight } = options;
   const arrive = createArrivals(options);
   const suggest = createSuggester(operations);
   const unauthorized = unauthorizedIn(options);
@@ -221,7 +226,7 @@ export function createApp(options: AppOptions): App {
     }
     headers.set("x-request-id", id);
     if (request.headers.get("origin") !== null && !isForOperator(arrival)) setCorsHeaders(request, headers);
-    record(arrival, response);
+    record(arrival, response, codeOf(made));
     return response;
   }
 
@@ -235,25 +240,31 @@ export function createApp(options: AppOptions): App {
   function record(
     { request, id, now, started, matched, address, admission, operation, ids }: Arrival,
     { status }: Response,
+    code: string,
   ): void {
     const method = METHODS.has(request.method) ? request.method : "other";
     const ms = performance.now() - started;
     const route = matched.pattern;
     metrics.requests.add(1, route, method, `${status}`);
     metrics.requestDuration.observe(ms / 1_000, route);
+    const isRefused = REFUSALS.has(status);
+    if (isRefused) metrics.refused.add(1, admission?.account?.plan ?? "", code);
     if (!operation && !log.access) return;
     const time = new Date(now).toISOString();
     if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });
     if (!log.access) return;
-    const accountId = admission?.account?.id ?? "";
-    log.access({ time, id, address: address(), method, route, status, ms: Math.round(ms), accountId });
+    const accountId = admission?.account?.id ?? (isRefused ? admissions.ownerOf(request) : "");
+    log.access({ time, id, address: address(), method, route, status, code, ms: Math.round(ms), accountId });
   }
 
   /** The error that the client receives. Anything other than an ApiError is logged and stays internal. */
   function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
-    if (error instanceof ApiError) return error;
+    const known = apiErrorOf(error);
+    if (known) return known;
     if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
-    log.error(errorRecord(error, now, matched.pattern, id));
-    return error instanceof StoreUnavailable ? UNAVAILABLE : INTERNAL;
+    const isExpected = error instanceof StoreUnavailable;
+    const detail = isExpected || environment === "production" ? {} : { detail: errorDetail(error) };
+    log.error({ ...errorRecord(error, now, matched.pattern, id), ...detail });
+    return isExpected ? UNAVAILABLE : INTERNAL;
   }
 }

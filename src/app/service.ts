@@ -74,7 +74,16 @@ export function createService(options: ServiceOptions): Service {
   const versions = new Versions(store, options);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const transactions = new Transactions(store, options);
-  const permits = new Permits({ ...options, transactions, holders: ACCOUNTS });
+  const permits = new Permits({
+    ...options,
+    transactions,
+    holders: ACCOUNTS,
+    banned(accountId, until) {
+      options.metrics.bans.add(1);
+      const time = new Date(options.clock()).toISOString();
+      options.log.event({ time, event: "ban", accountId, until: new Date(until).toISOString() });
+    },
+  });
   const admissions = new Admissions({ ...options, versions, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment);
   const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));

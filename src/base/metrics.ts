@@ -26,8 +26,8 @@ export class Metrics {
   );
   readonly refused: Counter = new Counter(
     "refused_total",
-    "Requests refused with 429, by plan and by the limit that refused them.",
-    ["plan", "window"],
+    "Requests refused with 403, 429 or 503, by plan and by the error's code. Requests without an account have no plan.",
+    ["plan", "code"],
   );
   readonly bans: Counter = new Counter("bans_total", "Bans started.");
   readonly kvDuration: Histogram = new Histogram(

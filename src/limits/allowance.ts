@@ -117,8 +117,8 @@ export interface Shared<Of extends Holder> {
   readonly isSettling: boolean;
   /** Called if an allowance has something to write or to wait for, to make sure that `tick()` is called. */
   keep(allowance: Allowance<Of>): void;
-  /** Called when a ban has begun. */
-  banned(): void;
+  /** Called when a ban of a holder has begun. `until` is in ms since the epoch. */
+  banned(id: string, until: number): void;
 }
 
 /** A request that is waiting for a permit. */
@@ -492,7 +492,7 @@ export class Allowance<Of extends Holder> {
     this.learn(state, started);
     const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
     if (after) this.#known = seen(this.#known, after, started, true);
-    if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned();
+    if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned(state.holder.id, usage.bannedUntil);
     this.#extendLease(run, limits);
     this.#lately = { since: performance.now(), granted: granted.length, handedOut: 0 };
     const { left } = this;

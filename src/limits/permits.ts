@@ -1,4 +1,4 @@
-import { BoundedMap, Metrics } from "../base/mod.ts";
+import { BoundedMap } from "../base/mod.ts";
 import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type PermitRequest, type Shared } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
@@ -17,8 +17,8 @@ export interface PermitsOptions<Of extends Holder> {
   readonly holders: Holders<Of>;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  /** Counts bans. */
-  readonly metrics?: Metrics;
+  /** Called when a ban has begun. `until` is in ms since the epoch. */
+  readonly banned?: (id: string, until: number) => void;
 }
 
 /** The allowances of a process: one for each holder that it knows. */
@@ -31,13 +31,13 @@ export class Permits<Of extends Holder> {
   readonly #load: (id: string) => Promise<Allowance<Of> | undefined>;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor({ store, transactions, holders, clock, metrics = new Metrics() }: PermitsOptions<Of>) {
+  constructor({ store, transactions, holders, clock, banned = () => {} }: PermitsOptions<Of>) {
     const { commits } = store;
     this.#shared = {
       ...{ holders, transactions, commits, clock },
       isSettling: false,
       keep: (allowance) => this.#keep(allowance),
-      banned: () => metrics.bans.add(1),
+      banned,
     };
     this.#load = batched(async (ids) => {
       const asOf = performance.now();

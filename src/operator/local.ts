@@ -1,6 +1,7 @@
 import type { Transactions } from "../engine/mod.ts";
 import {
   ApiError,
+  apiErrorOf,
   BODY_RULES,
   createMatcher,
   errorResponse,
@@ -45,7 +46,8 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         note: () => {},
       });
     } catch (error) {
-      if (error instanceof ApiError) return errorResponse(error);
+      const shown = apiErrorOf(error);
+      if (shown) return errorResponse(shown);
       throw error;
     }
   };

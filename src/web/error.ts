@@ -131,10 +131,14 @@ const KINDS = {
     means: "The service is handling as many requests or bodies as it can.",
     todo: WAIT,
   },
+  service_stopping: {
+    status: 503,
+    means: "The service is stopping. A write may or may not have been carried out.",
+    todo: "Send the request again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
+  },
   store_unavailable: {
     status: 503,
-    means:
-      "The store does not respond, or the service is stopping. A write may or may not have been carried out.",
+    means: "The store does not respond. A write may or may not have been carried out.",
     todo: "Try again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
   },
 } as const satisfies Readonly<Record<string, Omit<ErrorKind, "code">>>;
@@ -174,7 +178,7 @@ export class ApiError extends Error {
 
 /** The error for requests that arrive while the service is stopping. */
 export const STOPPING: ApiError = new ApiError(
-  ERRORS.store_unavailable,
+  ERRORS.service_stopping,
   "The service is stopping. Try again shortly.",
   { "retry-after": "1", connection: "close" },
 );
@@ -213,8 +217,17 @@ export const INTERNAL: ApiError = new ApiError(ERRORS.internal_error, "Something
  * ```
  */
 export function errorResponse({ kind: { code, status }, message, headers, members }: ApiError): Response {
-  return jsonResponse(JSON.stringify({ code, message, status, ...members }), {
+  const response = jsonResponse(JSON.stringify({ code, message, status, ...members }), {
     status,
     headers: { ...NO_STORE, ...headers },
   });
+  CODES.set(response, code);
+  return response;
+}
+
+const CODES: WeakMap<Response, string> = new WeakMap();
+
+/** The code of a response that `errorResponse()` has created; empty for any other, and for a clone. */
+export function codeOf(response: Response): string {
+  return CODES.get(response) ?? "";
 }

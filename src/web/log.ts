@@ -17,8 +17,11 @@ export interface AccessRecord {
   /** The route's pattern. Unlike the path, it has no data from the client. */
   readonly route: string;
   readonly status: number;
+  /** Code of the error; empty if there is none. */
+  readonly code: string;
   /** Duration in whole ms. */
   readonly ms: number;
+  /** The account that was charged or, for a refusal, the account of the key, if this process knows it. */
   readonly accountId: string;
 }
 
@@ -36,6 +39,8 @@ export interface ErrorRecord {
   readonly at: string;
   /** The error's `logReason`, which failures of KV have. */
   readonly reason?: string;
+  /** The error's message and stack, and those of its causes. Only in staging, because they may show data of clients. */
+  readonly detail?: string;
 }
 
 /** A line of the log for an operator's request. */
@@ -50,7 +55,16 @@ export interface OperatorRecord {
   readonly status: number;
 }
 
-/** The service's log. It never contains a key, a body, or the message of an error without a `logReason`. */
+/** A line of the log for something that has happened to an account. */
+export interface EventRecord {
+  /** ISO 8601, UTC, as is `until`. */
+  readonly time: string;
+  readonly event: "ban";
+  readonly accountId: string;
+  readonly until: string;
+}
+
+/** The service's log. It never contains a key or, in production, a body or the message of an error without `logReason`. */
 export interface Log {
   /** Logs a request with its response. */
   readonly access?: (record: AccessRecord) => void;
@@ -58,6 +72,7 @@ export interface Log {
   readonly error: (record: ErrorRecord) => void;
   /** Logs an operator's request with its response. */
   readonly operator: (record: OperatorRecord) => void;
+  readonly event: (record: EventRecord) => void;
   /** Resolves once every line so far has been written or dropped. */
   readonly flushed: () => Promise<void>;
 }
@@ -66,7 +81,7 @@ export interface Log {
 export interface LogOptions {
   /** Destination of the access log; undefined if it is off. */
   readonly access: Output | undefined;
-  /** Destination of failures and operators' requests. */
+  /** Destination of failures, operators' requests and events. */
   readonly errors: Output;
   /** Text replaced with `[secret]` in every line, because clients may put secrets anywhere. */
   readonly secrets: readonly (string | RegExp)[];
@@ -76,6 +91,7 @@ export interface LogOptions {
 }
 
 const MAX_REASON = 200;
+const MAX_DETAIL = 4_000;
 /** Maximum number of buffered characters. */
 const MAX_WAITING = 1_000_000;
 const ENCODER = new TextEncoder();
@@ -93,12 +109,14 @@ export function createLog(
   const toErrors = new LineWriter(errors, notice, metrics.logLinesDropped);
   const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
   return {
-    error: ({ reason, ...record }) => {
+    error: ({ reason, detail, ...record }) => {
       // Truncated last, because a truncated secret would not be found.
       const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
-      toErrors.write(line({ ...record, ...shown }));
+      const details = detail === undefined ? {} : { detail: hide(detail).slice(0, MAX_DETAIL) };
+      toErrors.write(line({ ...record, ...shown, ...details }));
     },
     operator: (record) => toErrors.write(line(record)),
+    event: (record) => toErrors.write(line(record)),
     ...(toAccess && { access: (record) => toAccess.write(line(record)) }),
     flushed: async () => void await Promise.all([toErrors.flushed(), toAccess?.flushed()]),
   };
@@ -112,6 +130,11 @@ export function createLog(
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
   return { time: new Date(now).toISOString(), id, route, ...describe(error) };
+}
+
+/** An error's message and stack, and those of its causes, for the log. */
+export function errorDetail(error: unknown): string {
+  return Deno.inspect(error);
 }
 
 function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> {

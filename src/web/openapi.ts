@@ -98,7 +98,10 @@ const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [503, ["Retry-After"]],
 ]);
 
-const ANY = [ERRORS.invalid_request, ERRORS.internal_error, ERRORS.overloaded, ERRORS.store_unavailable];
+const ANY = [
+  ...[ERRORS.invalid_request, ERRORS.internal_error],
+  ...[ERRORS.overloaded, ERRORS.service_stopping, ERRORS.store_unavailable],
+];
 const BY_ACCESS: Readonly<Record<Access, readonly ErrorKind[]>> = {
   key: [
     ERRORS.missing_api_key,

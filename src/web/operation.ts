@@ -246,21 +246,23 @@ function headParser(headers: Members, query: Members, isStrict: boolean): (call:
   };
 }
 
-/**
- * Calls `parse`.
- *
- * @throws {ApiError} `invalid_request` if it throws Invalid.
- */
+/** Calls `parse`. @throws {ApiError} `invalid_request` if it throws Invalid. */
 function valid<Value>(parse: () => Value): Value {
   try {
     return parse();
   } catch (error) {
-    if (!(error instanceof Invalid)) throw error;
-    const { faults } = error;
-    const more = faults.length > MAX_FAULTS ? [`And ${faults.length - MAX_FAULTS} more`] : [];
-    const sentences = [...faults.slice(0, MAX_FAULTS), ...more].map((fault) =>
-      fault.endsWith("?") ? fault : `${fault}.`
-    );
-    throw new ApiError(ERRORS.invalid_request, sentences.join(" "));
+    throw apiErrorOf(error) ?? error;
   }
+}
+
+/** The error as clients get it, with the faults if it is Invalid; undefined if it must stay internal. */
+export function apiErrorOf(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error;
+  if (!(error instanceof Invalid)) return undefined;
+  const { faults } = error;
+  const more = faults.length > MAX_FAULTS ? [`And ${faults.length - MAX_FAULTS} more`] : [];
+  const sentences = [...faults.slice(0, MAX_FAULTS), ...more].map((fault) =>
+    fault.endsWith("?") ? fault : `${fault}.`
+  );
+  return new ApiError(ERRORS.invalid_request, sentences.join(" "));
 }

@@ -6,7 +6,12 @@ import { Harness } from "../support/harness.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
 function logTo(errors: ErrorRecord[]): Log {
-  return { error: (record) => errors.push(record), operator() {}, flushed: () => Promise.resolve() };
+  return {
+    error: (record) => errors.push(record),
+    operator() {},
+    event() {},
+    flushed: () => Promise.resolve(),
+  };
 }
 
 Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and continues after a failure", async () => {

@@ -587,6 +587,7 @@ export class World implements Disposable {
     const log: Log = {
       error: (record) => this.#failures.push(record),
       operator: () => {},
+      event: () => {},
       flushed: () => Promise.resolve(),
     };
     await this.#time.until(sweepAll(late.service.sweeps, late.clock(), log), LONG_AFTER);

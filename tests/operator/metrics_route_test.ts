@@ -93,8 +93,8 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans", async (
     'admitted_total{plan="business"}': 1,
     'admitted_total{plan="free"}': 60,
     'admitted_total{plan=""}': 1,
-    'refused_total{plan="free",window="minute"}': 61,
-    'refused_total{plan="free",window="ban"}': 1,
+    'refused_total{plan="free",code="rate_limit_minute"}': 61,
+    'refused_total{plan="free",code="key_banned"}': 1,
     "bans_total": 1,
   };
   assertEquals(Object.fromEntries(Object.keys(counts).map((name) => [name, grown(name)])), counts);

@@ -6,7 +6,7 @@ import type { Limits } from "../../src/limits/usage.ts";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
-import type { AccessRecord, ErrorRecord, OperatorRecord } from "../../src/web/log.ts";
+import type { AccessRecord, ErrorRecord, EventRecord, OperatorRecord } from "../../src/web/log.ts";
 import { hasValidHost, targetOf } from "../../src/web/request.ts";
 import { Connection } from "../../src/engine/connection.ts";
 import { Store } from "../../src/engine/store.ts";
@@ -40,6 +40,7 @@ export class Harness implements AsyncDisposable {
   readonly accesses: AccessRecord[] = [];
   readonly errors: ErrorRecord[] = [];
   readonly operations: OperatorRecord[] = [];
+  readonly events: EventRecord[] = [];
   now: number = NOON;
   /** Address of the client. */
   address: string = "192.0.2.1";
@@ -85,6 +86,7 @@ export class Harness implements AsyncDisposable {
         access: (record) => this.accesses.push(record),
         error: (record) => this.errors.push(record),
         operator: (record) => this.operations.push(record),
+        event: (record) => this.events.push(record),
         flushed: () => Promise.resolve(),
       },
       clientAddress: () => this.address,

@@ -52,7 +52,7 @@ const OF_ALL =
 /** Errors of requests that match no operation. */
 const OF_NO_OPERATION: readonly string[] = [
   ...["not_found", "method_not_allowed", "invalid_request", "rate_limit_minute", "rate_limit_day"],
-  ...["key_banned", "internal_error", "overloaded", "store_unavailable"],
+  ...["key_banned", "internal_error", "overloaded", "service_stopping", "store_unavailable"],
 ];
 const ID = "openapi";
 

@@ -13,7 +13,7 @@ Deno.test("service returns a bare 500 for an internal error, and logs where it w
 
   assertEquals(response.headers.get("x-request-id"), "r1");
   await assertError(response, 500, "internal_error", /^Something went wrong in the service\.$/);
-  const [{ at = "", ...record } = {}, ...others] = service.errors;
+  const [{ at = "", detail: _, ...record } = {}, ...others] = service.errors;
   assertEquals(others, []);
   assertEquals(record, {
     time: "2027-01-15T12:00:00.000Z",

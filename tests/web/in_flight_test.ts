@@ -323,11 +323,11 @@ Deno.test("service refuses new requests while it stops, and answers those in fli
   for (const response of responses) {
     assertEquals(response.headers.get("retry-after"), "1");
     assertEquals(response.headers.get("connection"), "close");
-    await assertError(response, 503, "store_unavailable", /is stopping/);
+    await assertError(response, 503, "service_stopping", /is stopping/);
   }
   const { harness } = service;
   assertEquals((await harness.fetch("GET /health")).status, 200);
-  await assertError(await harness.fetch("GET /ready"), 503, "store_unavailable", /is stopping/);
+  await assertError(await harness.fetch("GET /ready"), 503, "service_stopping", /is stopping/);
   const policies = responses.map(({ headers }) => headers.get("ratelimit-policy"));
   assertEquals(policies, ['"minute";q=60;w=60', '"minute";q=1000;w=60, "day";q=100000;w=86400']);
 });

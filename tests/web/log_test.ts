@@ -2,6 +2,10 @@ import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
 import { API_KEY_LIKE } from "../../src/web/request.ts";
 import { createLog, errorRecord, type Output } from "../../src/web/log.ts";
+import { Invalid } from "../../src/web/schema.ts";
+import { InFlight } from "../../src/web/in_flight.ts";
+import { assertError } from "../support/assertions.ts";
+import { getBanned } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
@@ -15,10 +19,12 @@ const ACCESS = {
   method: "GET",
   route: "/",
   status: 200,
+  code: "",
   ms: 1,
   accountId: "",
 };
 const OPERATION = { time: TIME, address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
+const EVENT = { time: TIME, event: "ban", accountId: "acct_1", until: TIME } as const;
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
 /** An output that stores lines after some turns of the event loop. */
@@ -45,17 +51,18 @@ function open(turns = { access: 1, errors: 1 }) {
 }
 
 Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
-  "createLog() writes one JSON line per request, error and command, with delays of %j turns",
+  "createLog() writes one JSON line per request, error, command and event, with delays of %j turns",
   async (turns) => {
     const { access, errors, log } = open(turns);
 
     log.access?.(ACCESS);
     log.error(ERROR);
     log.operator(OPERATION);
+    log.event(EVENT);
     await log.flushed();
 
     assertEquals(access.lines, [JSON.stringify(ACCESS)]);
-    assertEquals(errors.lines, [JSON.stringify(ERROR), JSON.stringify(OPERATION)]);
+    assertEquals(errors.lines, [ERROR, OPERATION, EVENT].map((record) => JSON.stringify(record)));
   },
 );
 
@@ -140,7 +147,7 @@ Deno.test("service logs KV's own message if KV fails, and names an item that it 
   assertEquals(JSON.stringify(service.errors).includes("secret"), false);
 });
 
-Deno.test("service logs each request with its ID, address, route, account and duration", async () => {
+Deno.test("service logs each request with its ID, address, route, account, duration and error code", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
@@ -172,16 +179,97 @@ Deno.test("service logs each request with its ID, address, route, account and du
   const ids = responses.map(({ headers }) => headers.get("x-request-id"));
   assertEquals([ids[0], service.accesses.map(({ id }) => id)], ["r1", ids]);
   assertEquals(service.accesses.map(({ id: _, ...record }) => record), [
-    { ...early, method: "GET", route: "/v1/things", status: 200, ms: 0, accountId },
-    { ...early, method: "PUT", route: "/v1/things/:thingId", status: 405, ms: 0, accountId },
-    { ...early, method: "other", route: "", status: 404, ms: 0, accountId },
-    { ...early, method: "POST", route: "/v1/things", status: 400, ms: 250, accountId },
-    { ...late, method: "GET", route: "/v1/things", status: 429, accountId },
-    { ...late, method: "GET", route: "/v1/things", status: 401, accountId: "" },
-    { ...late, method: "GET", route: "/v1/things", status: 401, accountId: "" },
-    { ...late, method: "OPTIONS", route: "/v1/things", status: 204, accountId: "" },
-    { ...late, address: service.address, method: "GET", route: "/health", status: 200, accountId: "" },
+    { ...early, method: "GET", route: "/v1/things", status: 200, code: "", ms: 0, accountId },
+    {
+      ...early,
+      method: "PUT",
+      route: "/v1/things/:thingId",
+      status: 405,
+      code: "method_not_allowed",
+      ms: 0,
+      accountId,
+    },
+    { ...early, method: "other", route: "", status: 404, code: "not_found", ms: 0, accountId },
+    { ...early, method: "POST", route: "/v1/things", status: 400, code: "invalid_json", ms: 250, accountId },
+    { ...late, method: "GET", route: "/v1/things", status: 429, code: "rate_limit_minute", accountId },
+    { ...late, method: "GET", route: "/v1/things", status: 401, code: "missing_api_key", accountId: "" },
+    { ...late, method: "GET", route: "/v1/things", status: 401, code: "invalid_api_key", accountId: "" },
+    { ...late, method: "OPTIONS", route: "/v1/things", status: 204, code: "", accountId: "" },
+    {
+      ...late,
+      address: service.address,
+      method: "GET",
+      route: "/health",
+      status: 200,
+      code: "",
+      accountId: "",
+    },
   ]);
+});
+
+Deno.test("service logs the account of a refused request, and counts refusals by code", async () => {
+  const inFlight = new InFlight();
+  await using service = await Harness.open({ inFlight });
+  const { account: { id: accountId }, apiKey: key } = await service.createAccount("free");
+  const ask = () => service.fetch("GET /v1/things", { key });
+
+  await service.fetch("GET /v1/things", { key: `${key}x` });
+  await getBanned(service, key);
+  await service.app.settle();
+  await service.accounts.suspend(accountId, service.now);
+  await ask();
+  await inFlight.stop();
+  await ask();
+
+  const lines = service.accesses.map(({ status, code, accountId }) => [status, code, accountId]);
+  assertEquals([lines[0], ...lines.slice(-3)], [
+    [401, "invalid_api_key", ""],
+    [429, "key_banned", accountId],
+    [403, "account_suspended", accountId],
+    [503, "service_stopping", accountId],
+  ]);
+  const codes = [...service.metrics.refused.text().matchAll(/code="(\w+)"/g)].map(([, code]) => code);
+  assertEquals(codes, ["rate_limit_minute", "key_banned", "account_suspended", "service_stopping"]);
+  const until = "2027-01-15T12:05:00.000Z";
+  assertEquals(service.events, [{ time: TIME, event: "ban", accountId, until }]);
+});
+
+for (const [environment, isShown] of [["staging", true], ["production", false]] as const) {
+  Deno.test(`service logs message and stack of an unexpected error in ${environment}: ${isShown}`, async () => {
+    const { errors, log } = open();
+    await using service = await Harness.open({ log, environment });
+    const { apiKey: key } = await service.createAccount();
+    const operation = service.app.operations.find(({ id }) => id === "listThings");
+    const answer = () => {
+      throw new RangeError("unexpected", { cause: new TypeError(`with ${key}`) });
+    };
+    Object.assign(operation ?? {}, { answer });
+
+    const { status } = await service.fetch("GET /v1/things", { key });
+    await log.flushed();
+
+    const [{ detail = "" } = {}, ...more] = errors.lines.map((line) => JSON.parse(line));
+    assertEquals([status, more], [500, []]);
+    assertEquals(
+      /^RangeError: unexpected\n +at [^]*TypeError: with \[secret\]\n +at /.test(detail),
+      isShown,
+    );
+    assertEquals(detail.includes(key), false);
+  });
+}
+
+Deno.test("service returns 400 with its faults if a handler throws Invalid", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  const operation = service.app.operations.find(({ id }) => id === "listThings");
+  const answer = () => {
+    throw new Invalid("Name must be red", "Weight must be 7");
+  };
+  Object.assign(operation ?? {}, { answer });
+
+  const response = await service.fetch("GET /v1/things", { key });
+
+  await assertError(response, 400, "invalid_request", /^Name must be red\. Weight must be 7\.$/);
 });
 
 Deno.test("service never logs a key, valid or not, or another secret, wherever the client puts it", async () => {

@@ -23,8 +23,8 @@ import { type Sample, SAMPLES } from "../support/operations.ts";
 import { Workshop } from "../support/workshop.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 
-/** Codes of internal errors, and of a body that is given up after ten seconds. They are not provoked here. */
-const NOT_PROVOKED: readonly string[] = ["internal_error", "request_timeout"];
+/** Codes of failures of the service or its store, and of a body that takes ten seconds. They are not provoked here. */
+const NOT_PROVOKED: readonly string[] = ["internal_error", "store_unavailable", "request_timeout"];
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 const { document: DOCUMENT } = DESCRIPTION;
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
@@ -54,7 +54,7 @@ for (const sample of SAMPLES) {
   Deno.test(`${id}() can return every error that it declares`, async () => {
     for (const { code, status } of errorsOf(sample.operation)) {
       // A service that stops still answers monitoring.
-      if (NOT_PROVOKED.includes(code) || (isForMonitoring && code === "store_unavailable")) continue;
+      if (NOT_PROVOKED.includes(code) || (isForMonitoring && code === "service_stopping")) continue;
       const provocation = PROVOCATIONS[code];
       assert(provocation, `${code} cannot be provoked`);
       await assertError(await provoke(provocation, sample), status, code);

@@ -48,7 +48,7 @@ const WAYS = {
     options: () => ({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 0, monitoring: 0 }) }),
     act: ({ send }) => send(),
   },
-  store_unavailable: { options: () => ({ inFlight: STOPPED }), act: ({ send }) => send() },
+  service_stopping: { options: () => ({ inFlight: STOPPED }), act: ({ send }) => send() },
   invalid_json: { act: ({ send }) => send({ body: "{", headers: JSON_TYPE }) },
   invalid_content_type: {
     act: ({ send }) => send({ body: "{}", headers: { "content-type": "text/plain" } }),
