@@ -1,8 +1,8 @@
 import {
   answer,
-  BODY_RULES,
   ERRORS,
   IDEMPOTENCY_KEY,
+  Invalid,
   named,
   object,
   oneOf,
@@ -17,14 +17,26 @@ import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts"
 /** Operations on messages. */
 export const MESSAGES_TAG: Tag = { name: "Messages", description: "Messages to the operator" };
 
+/** Maximum size of a message in UTF-8, in KiB. */
+const MAX_KIB = 16;
+const ENCODER = new TextEncoder();
+const TEXT = text({
+  max: 10_000,
+  pattern: /\S/,
+  rule: "have a character other than whitespace",
+  description:
+    "The text of the message, with a character other than whitespace. Its length is counted in Unicode code points, and " +
+    `it can have at most ${MAX_KIB} KiB in UTF-8.`,
+});
 const FIELDS = {
-  message: text({
-    max: 10_000,
-    description:
-      `The text of the message. Its length is counted in Unicode code points. The whole body can have at most ${
-        BODY_RULES.maxBytes / 1024
-      } KiB.`,
-  }),
+  message: {
+    ...TEXT,
+    parse(value: unknown, subject: string): string {
+      const message = TEXT.parse(value, subject);
+      if (ENCODER.encode(message).length <= MAX_KIB * 1024) return message;
+      throw new Invalid(`${subject} must have at most ${MAX_KIB} KiB in UTF-8`);
+    },
+  },
 };
 const CREATION = named(
   "MessageCreation",

@@ -31,14 +31,15 @@ Deno.test("createMessage() queues a message, and does not return its account", a
   assertEquals(await stored(workshop), [{ id, ...message, accountId: account.id }]);
 });
 
-Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], [
-  "of four bytes in UTF-8",
-  "🐶",
-]])(
-  "createMessage() stores many messages at once, each with 10,000 characters %s",
-  async (_, character) => {
+Deno.test.each([
+  ["of ASCII", 10_000, "x"],
+  ["escaped to six bytes in JSON", 10_000, "\u0001"],
+  ["of four bytes in UTF-8", 4_096, "🐶"],
+])(
+  "createMessage() stores many messages at once, each of maximum length with characters %s",
+  async (_, length, character) => {
     await using workshop = await Workshop.open();
-    const json = { message: character.repeat(10_000) };
+    const json = { message: character.repeat(length) };
 
     const responses = await Promise.all(
       Array.from(
@@ -52,6 +53,20 @@ Deno.test.each([["of ASCII", "x"], ["escaped to six bytes in JSON", "\u0001"], [
     assertEquals((await stored(workshop)).map(({ message }) => message), new Array(20).fill(json.message));
   },
 );
+
+Deno.test.each([
+  ["a blank message", " \t\n\u00a0\u2028", "have a character other than whitespace"],
+  ["an empty message", "", "have 1 to 10000 characters"],
+  ["10,001 characters", "x".repeat(10_001), "have 1 to 10000 characters"],
+  ["a byte more than 16 KiB", `${"🐶".repeat(4_096)}x`, "have at most 16 KiB in UTF-8"],
+])("createMessage() refuses %s, and stores nothing", async (_, message, rule) => {
+  await using workshop = await Workshop.open();
+
+  const response = await workshop.call("POST /v1/messages", { json: { message } });
+
+  await assertError(response, 400, "invalid_request", RegExp(`^The field message must ${rule}\\.$`));
+  assertEquals(await stored(workshop), []);
+});
 
 Deno.test.each([
   [510, 3, { 202: 200 }],
