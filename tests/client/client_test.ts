@@ -5,7 +5,7 @@ import { describe, OPERATOR_TOKEN, successesOf, typeErrors } from "./generated.t
 import { walkAsOperator } from "./operator_walk.ts";
 import { walk } from "./walk.ts";
 
-Deno.test("clients generated from the OpenAPI documents call every operation that is not on items or messages", async () => {
+Deno.test("client in TypeScript calls every operation that is not on items or messages", async () => {
   await using server = await ServerProcess.start({ KV_PATH: ":memory:", OPERATOR_TOKEN });
   const origin = `http://localhost:${server.port}`;
   const documents = [

@@ -13,10 +13,15 @@ export const OPERATOR_TOKEN = "the-operators-token-in-this-one-test";
 
 /** Writes types for the operations below this URL. Resolves to their document. */
 export async function describe(url: string, file: string): Promise<Document> {
-  const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
-  const document = await (await fetch(`${url}/openapi.json`, { headers })).text();
+  const document = await documentAt(url);
   await Deno.writeTextFile(`${FOLDER}/${file}`, astToString(await openapiTS(document)));
   return JSON.parse(document);
+}
+
+/** The text of the document of the operations below this URL. */
+export async function documentAt(url: string): Promise<string> {
+  const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+  return await (await fetch(`${url}/openapi.json`, { headers })).text();
 }
 
 /** The type errors of a file here. */

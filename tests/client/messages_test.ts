@@ -3,7 +3,7 @@ import { ServerProcess } from "../process/process.ts";
 import { describe, OPERATOR_TOKEN, successesOf, typeErrors } from "./generated.ts";
 import { walkMessages } from "./message_walk.ts";
 
-Deno.test("clients generated from the OpenAPI documents call every operation on messages", async () => {
+Deno.test("client in TypeScript calls every operation on messages", async () => {
   await using server = await ServerProcess.start({ KV_PATH: ":memory:", OPERATOR_TOKEN });
   const origin = `http://localhost:${server.port}`;
   const documents = [

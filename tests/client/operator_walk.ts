@@ -11,7 +11,7 @@ export async function walkAsOperator(baseUrl: string, token: string): Promise<st
   client.use(noteReplies(replies));
 
   const made = bodyOf(
-    await client.POST("/accounts", { body: { name: "me", reference: "me", plan: "pro" } }),
+    await client.POST("/accounts", { body: { name: "Élan", reference: "me", plan: "pro" } }),
     201,
   );
   const { account } = made;

@@ -5,7 +5,7 @@ import { assertEmpty, assertUnchanged, bodyOf, conditionOf, noteReplies } from "
 import type { paths as operatorPaths } from "./toy_operator_schema.d.ts";
 import type { paths } from "./toy_schema.d.ts";
 
-const ROBOT = { name: "Robot", priceCents: 1_999, material: "metal", inStock: true } as const;
+const ROBOT = { name: "Élan", priceCents: 1_999, material: "metal", inStock: true } as const;
 
 /**
  * Calls every operation on toys, as a client and as an operator, and checks the responses. Resolves to a summary of

@@ -3,7 +3,7 @@ import { ToyServer } from "../toys/toy_shop.ts";
 import { describe, OPERATOR_TOKEN, successesOf, typeErrors } from "./generated.ts";
 import { walkToys } from "./toy_walk.ts";
 
-Deno.test("clients generated from the documents of toys call every operation on them", async () => {
+Deno.test("client in TypeScript calls every operation on toys", async () => {
   await using server = await ToyServer.start({ OPERATOR_TOKEN });
   const { origin } = server;
   const documents = [

@@ -15,8 +15,8 @@ export async function walk(baseUrl: string): Promise<string[]> {
   assertEquals(bodyOf(document, 200)["openapi"], "3.1.0");
   assertUnchanged(await anonymous.GET("/openapi.json", { params: { header: conditionOf(document) } }));
 
-  const account = bodyOf(await anonymous.POST("/accounts", { body: { name: "me" } }), 201);
-  assertEquals(account, { id: account.id, name: "me", plan: "free", apiKey: account.apiKey });
+  const account = bodyOf(await anonymous.POST("/accounts", { body: { name: "Élan" } }), 201);
+  assertEquals(account, { id: account.id, name: "Élan", plan: "free", apiKey: account.apiKey });
 
   const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${account.apiKey}` } });
   client.use(notes);
@@ -27,7 +27,7 @@ export async function walk(baseUrl: string): Promise<string[]> {
   const own = bodyOf(await client.GET("/account"), 200);
   assertEquals(own, {
     id: account.id,
-    name: "me",
+    name: "Élan",
     plan: "free",
     limits: { minute: 60, day: 1_000 },
     usage: own.usage,

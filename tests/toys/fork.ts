@@ -4,7 +4,7 @@ import { copyCheckout, leaveOut, rewrite } from "../process/checkout.ts";
 import { putToysInPlace } from "./toy_shop.ts";
 
 /** Folders of tests that are about animals. */
-const OF_ANIMALS = ["tests/pets", "tests/releases"];
+const OF_ANIMALS = ["tests/pets", "tests/releases", "tests/client/languages"];
 /** Folders of tests that are about optional parts, and files of them. */
 const OF_PARTS = [
   ...["tests/messages", "tests/client/messages_test.ts", "tests/client/message_walk.ts"],
@@ -14,7 +14,7 @@ const OF_PARTS = [
 const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"];
 /** Arguments of `deno`, before and after those that run the tests. */
 const BEFORE = [["task", "docs"], ["fmt", "--check"], ["lint"], ["task", "check"]] as const;
-const AFTER = [["task", "--config", "tests/client/deno.json", "test"]] as const;
+const AFTER = [["task", "clients", "--filter", "TypeScript"]] as const;
 
 await inCopy(async (folder) => {
   for (const name of OF_ANIMALS) await Deno.remove(`${folder}/${name}`, { recursive: true });
