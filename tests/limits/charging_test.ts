@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import { needsToken } from "../../src/web/router.ts";
-import { call, callAtOnce, type HarnessRequest } from "../support/client.ts";
+import { call, callAtOnce, getBanned, type HarnessRequest } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
@@ -138,6 +138,17 @@ Deno.test("service shows an uncharged request the limits of its account if that 
   await service.accounts.suspend(account.id, service.now);
   assertEquals((await call(service, key)).status, 403);
   assertEquals(await shown(key), [60, 59]);
+});
+
+Deno.test("service shows an uncharged request when the ban of its account ends", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount({ minute: 2, day: 10 });
+  await getBanned(service, key, 2);
+  const refused = await call(service, key);
+
+  const { remaining, reset } = await call(service, key, "OPTIONS /v1/things");
+
+  assertEquals([refused.code, remaining, reset], ["key_banned", 0, refused.reset]);
 });
 
 Deno.test("service stores nothing for a refused request", async () => {

@@ -160,9 +160,11 @@ Deno.test("createThing() replays a reply that an earlier release stored for the 
   assertEquals(await outcomes(workshop, ALIKE), ["replay", 422, 422]);
 });
 
-Deno.test("createThing() replays a reply from before a field with a default was added", async () => {
+Deno.test("createThing() replays a reply from before a field with a default was added and others were moved", async () => {
   await using workshop = await Workshop.open();
-  const later = { ...THING_DECLARATION, fields: { ...THING_FIELDS, isRare: optional(boolean(), false) } };
+  const { name, ...others } = THING_FIELDS;
+  const fields = { isRare: optional(boolean(), false), ...others, name };
+  const later = { ...THING_DECLARATION, fields };
   await using beside = workshop.beside({ catalogue: { ...OF_THINGS, resources: [resource(later)] } });
   await outcomes(workshop, ALIKE.slice(0, 1));
 
