@@ -62,7 +62,7 @@ async function printInformation(args: readonly string[]): Promise<number> {
 async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
-  const { port, host: hostname, kvPath, onDeploy } = config;
+  const { kvPath, onDeploy } = config;
   const clock = Date.now;
   const metrics = new Metrics();
   const log = logOf(config, metrics);
@@ -77,7 +77,6 @@ async function serve(): Promise<number> {
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
   await openCollections(store, CATALOGUE, { create: true });
-  if (!onDeploy) await revokeFileAccess();
 
   const inFlight = new InFlight();
   const service = createService({
@@ -93,20 +92,18 @@ async function serve(): Promise<number> {
   });
   const sweeper = new Sweeper(service.sweeps, clock, log);
   const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));
-  const server = listen({ port, hostname, onFailure }, (request, info) => {
+  const server = listen(config, onFailure, (request, info) => {
     sweeper.sweepIfDue();
     return service.fetch(request, info);
   });
-  const origin = originOf(server.address);
-  print(describeStart(config, { origin, schema: store.schema.version }));
+  if (!onDeploy) await revokeFileAccess();
+  print(describeStart(config, { address: server.address, schema: store.schema.version }));
   // Serving does not depend on this.
-  printFirstSteps(store, config, origin).catch(() => {});
+  printFirstSteps(store, config, originOf(server.address)).catch(() => {});
 
-  const unknownSchema = await Promise.race([stopped, store.schema.superseded]);
-  if (unknownSchema) {
-    log.error(errorRecord(unknownSchema, clock(), "schema"));
-    setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
-  }
+  store.schema.superseded.then((error) => log.error(errorRecord(error, clock(), "schema")));
+  const failure = await Promise.race([stopped, store.schema.superseded, server.ended]);
+  if (failure) setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
   const lastResponses = pause(LAST_RESPONSES_MS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
   await service.settle();
@@ -114,7 +111,7 @@ async function serve(): Promise<number> {
   await Promise.race([server.stop(), lastResponses]);
   await store.close();
   await log.flushed();
-  return unknownSchema ? 1 : 0;
+  return failure ? 1 : 0;
 }
 
 /** Creates the log according to the settings. It hides keys and tokens. */
@@ -146,19 +143,26 @@ function stopSignal(): Promise<void> {
   return promise;
 }
 
-/** Revokes access to files. Once KV is open, the service opens no more. */
+/** Revokes access to files. Once KV is open and the server listens, the service opens no more. */
 async function revokeFileAccess(): Promise<void> {
   await Deno.permissions.revoke({ name: "read" });
   await Deno.permissions.revoke({ name: "write" });
 }
 
 /** @throws {ConfigError} if it cannot listen. */
-function listen(options: ServerOptions, handler: ServerHandler): Server {
+function listen(
+  { host, port, serveAddress }: Config,
+  onFailure: ServerOptions["onFailure"],
+  handler: ServerHandler,
+): Server {
   try {
-    return new Server(options, handler);
+    return new Server({ hostname: host, port, onFailure }, handler);
   } catch (error) {
     const reason = error instanceof Error ? error.message : typeof error;
-    const remedy = error instanceof Deno.errors.AddrInUse ? " Set PORT to another port." : "";
-    throw new ConfigError(`Cannot listen on ${options.hostname}:${options.port}: ${reason}.${remedy}`);
+    const other = serveAddress === undefined
+      ? "Set PORT to another port."
+      : "Change DENO_SERVE_ADDRESS or, if no process uses its socket, remove that.";
+    const remedy = error instanceof Deno.errors.AddrInUse ? ` ${other}` : "";
+    throw new ConfigError(`Cannot listen on ${serveAddress ?? `${host}, port ${port}`}: ${reason}.${remedy}`);
   }
 }

@@ -1,5 +1,5 @@
 import { isUrl } from "../engine/mod.ts";
-import { Invalid, oneOf, text } from "../web/mod.ts";
+import { ANY_ADDRESS, Invalid, oneOf, text } from "../web/mod.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { DEFAULT_KV_PATH } from "../catalogue.ts";
 
@@ -43,8 +43,13 @@ export const SETTINGS = {
   port: setting("PORT", "8000", "port to listen on", integer(65_535, "an integer from 0 to")),
   host: setting(
     "HOST",
-    "0.0.0.0",
-    "address to listen on; `127.0.0.1` accepts connections from this machine only",
+    ANY_ADDRESS,
+    "address to listen on, by default all of both IP versions; `127.0.0.1` accepts connections from this machine only",
+    text().parse,
+  ),
+  serveAddress: optional(
+    "DENO_SERVE_ADDRESS",
+    "where to listen in place of `HOST` and `PORT`: `tcp:HOST:PORT`, `unix:PATH` or `vsock:CID:PORT`",
     text().parse,
   ),
   kvPath: setting(

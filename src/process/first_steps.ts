@@ -1,4 +1,5 @@
 import { MEMORY, nameOfKv, type Store } from "../engine/mod.ts";
+import { ANY_ADDRESS, originOf } from "../web/mod.ts";
 import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
@@ -6,24 +7,34 @@ import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
 import { print } from "./process.ts";
 
-/** Describes the running service in two lines: its URL, then its version, the rows' version and the main settings. */
+/** Describes the running service in two lines: where it listens, then its version, the rows' version and the main settings. */
 export function describeStart(
-  { environment, signUpIsOpen, kvPath, host }: Config,
-  { origin, schema }: { readonly origin: string; readonly schema: number },
+  { environment, signUpIsOpen, kvPath }: Config,
+  { address, schema }: { readonly address: Deno.Addr; readonly schema: number },
 ): string {
-  const others = /^(?:0\.0\.0\.0|::)$/.test(host) ? ` and on all other addresses of this machine` : "";
   const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
-  return `Listening on ${origin}/${others}
+  return `Listening on ${describeAddress(address)}
 ${CATALOGUE.title} ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
+}
+
+function describeAddress(address: Deno.Addr): string {
+  if ("path" in address) return `the Unix socket ${address.path}`;
+  if ("cid" in address) return `port ${address.port} of the vsock ${address.cid}`;
+  const kind = { [ANY_ADDRESS]: "addresses", "0.0.0.0": "IPv4 addresses" }[address.hostname];
+  return `${originOf(address)}/${kind === undefined ? "" : ` and on all other ${kind} of this machine`}`;
 }
 
 /**
  * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
  * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
- * production, a first call to `origin`.
+ * production, a first call to `origin`, if there is one.
  */
-export async function printFirstSteps(store: Store, config: Config, origin: string): Promise<void> {
+export async function printFirstSteps(
+  store: Store,
+  config: Config,
+  origin: string | undefined,
+): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
   if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
     print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
@@ -37,13 +48,13 @@ export async function printFirstSteps(store: Store, config: Config, origin: stri
   }
 }
 
-function firstCommands(kvPath: string, environment: Environment, origin: string): string {
+function firstCommands(kvPath: string, environment: Environment, origin: string | undefined): string {
   const path = kvPath === DEFAULT_KV_PATH ? "" : `KV_PATH=${quoted(kvPath)} `;
-  if (environment === "production") {
+  if (environment === "production" || origin === undefined) {
     return `
 There is no account yet. Create the first one in another terminal. Its API key is shown only once:
 
-  ENVIRONMENT=production ${path}deno task accounts create me
+  ${environment === "production" ? "ENVIRONMENT=production " : ""}${path}deno task accounts create me
 `;
   }
   const [{ path: target, nouns }] = CATALOGUE.resources;

@@ -171,5 +171,5 @@ export {
   timestamp,
   withoutDefault,
 } from "./schema.ts";
-export { originOf, Server, type ServerHandler, type ServerOptions } from "./server.ts";
+export { ANY_ADDRESS, originOf, Server, type ServerHandler, type ServerOptions } from "./server.ts";
 export { shownName } from "./unknown_names.ts";

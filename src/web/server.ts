@@ -8,8 +8,11 @@ export interface ServerOptions {
 }
 
 /** Responds to a request. */
-export type ServerHandler = Deno.ServeHandler<Deno.NetAddr>;
+export type ServerHandler = Deno.ServeHandler<Deno.Addr>;
 
+/** All addresses of this machine: those of IPv6 and, unless its system is configured otherwise, of IPv4. */
+export const ANY_ADDRESS = "::";
+const ANY_IPV4 = "0.0.0.0";
 const PAUSE = 1_000;
 const QUIET_PERIOD = 60_000;
 /** Deno before 2.9 always compresses responses. That makes their ETags weak, and If-Match never matches a weak one. */
@@ -17,22 +20,27 @@ const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
  * An HTTP server that survives running out of file descriptors. When that happens, Deno's server permanently stops
- * accepting connections, but keeps existing ones. So after a pause, another server listens on the same port.
+ * accepting connections, but keeps existing ones. So after a pause, another server listens on the same port. At an
+ * address other than TCP, which DENO_SERVE_ADDRESS can be, none can: `ended` then resolves.
  *
  * @throws if it cannot listen.
  */
 export class Server {
-  readonly address: Deno.NetAddr;
+  readonly address: Deno.Addr;
+  /** Resolves to true once no further connection can be accepted. */
+  readonly ended: Promise<true>;
+  readonly #end: (ended: true) => void;
   readonly #options: ServerOptions;
   readonly #handler: ServerHandler;
-  readonly #servers: Deno.HttpServer<Deno.NetAddr>[] = [];
+  readonly #servers: Deno.HttpServer[] = [];
   #stopping = false;
   #failedAt = -Infinity;
 
   constructor(options: ServerOptions, handler: ServerHandler) {
     this.#options = options;
     this.#handler = withoutBodiesOfHead(COMPRESSES ? uncompressed(handler) : handler);
-    this.address = this.#listen(options.port);
+    ({ promise: this.ended, resolve: this.#end } = Promise.withResolvers<true>());
+    this.address = this.#listenFirst(options);
   }
 
   /** Stops accepting connections. Resolves when the last one has ended. */
@@ -41,8 +49,16 @@ export class Server {
     await Promise.allSettled(this.#servers.map((server) => server.shutdown()));
   }
 
-  #listen(port: number): Deno.NetAddr {
-    const { hostname } = this.#options;
+  #listenFirst({ hostname, port }: ServerOptions): Deno.Addr {
+    try {
+      return this.#listen({ hostname, port });
+    } catch (error) {
+      if (hostname !== ANY_ADDRESS || error instanceof Deno.errors.AddrInUse) throw error;
+      return this.#listen({ hostname: ANY_IPV4, port }); // The machine has no IPv6.
+    }
+  }
+
+  #listen({ hostname, port }: Pick<Deno.NetAddr, "hostname" | "port">): Deno.Addr {
     const options = { port, hostname, automaticCompression: false, onListen() {} };
     const server = Deno.serve(options, this.#handler);
     this.#servers.push(server);
@@ -54,34 +70,38 @@ export class Server {
     const now = performance.now();
     if (now - this.#failedAt > QUIET_PERIOD) this.#options.onFailure(error);
     this.#failedAt = now;
-    setTimeout(() => this.#listenAgain(), PAUSE);
+    const { address } = this;
+    if ("hostname" in address) setTimeout(() => this.#listenAgain(address), PAUSE);
+    else this.#end(true);
   }
 
-  #listenAgain(): void {
+  #listenAgain(address: Deno.NetAddr): void {
     if (this.#stopping) return;
     try {
-      this.#listen(this.address.port);
+      this.#listen(address);
     } catch (error) {
       this.#failed(error);
     }
   }
 }
 
-const LOCALHOST: readonly string[] = ["0.0.0.0", "::", "127.0.0.1"];
+const LOCALHOST: readonly string[] = [ANY_ADDRESS, ANY_IPV4, "127.0.0.1"];
 
 /**
- * The origin of a server's URLs, as seen from this machine.
+ * The origin of a server's URLs, as seen from this machine; undefined if it listens on something other than TCP.
  *
  * @example
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * assertEquals(originOf({ hostname: "0.0.0.0", port: 8000 }), "http://localhost:8000");
- * assertEquals(originOf({ hostname: "::", port: 8000 }), "http://localhost:8000");
- * assertEquals(originOf({ hostname: "::1", port: 8000 }), "http://[::1]:8000");
+ * assertEquals(originOf({ transport: "tcp", hostname: "::", port: 8000 }), "http://localhost:8000");
+ * assertEquals(originOf({ transport: "tcp", hostname: "::1", port: 8000 }), "http://[::1]:8000");
+ * assertEquals(originOf({ transport: "unix", path: "/run/toys.sock" }), undefined);
  * ```
  */
-export function originOf({ hostname, port }: Pick<Deno.NetAddr, "hostname" | "port">): string {
+export function originOf(address: Deno.Addr): string | undefined {
+  if (!("hostname" in address)) return undefined;
+  const { hostname, port } = address;
   if (LOCALHOST.includes(hostname)) return `http://localhost:${port}`;
   return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
 }
@@ -98,7 +118,7 @@ export function uncompressed(handler: ServerHandler): ServerHandler {
 
 /** Responds to HEAD with the body's length but no body. Over HTTP/2, Deno would send the body. */
 export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
-  async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
+  async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.Addr>): Promise<Response> {
     const response = await handler(request, info);
     if (response.body === null) return response;
     const { status, headers } = response;

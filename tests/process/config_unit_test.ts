@@ -21,6 +21,7 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ PORT: "0" }, { port: 0 }],
   [{ PORT: "65535" }, { port: 65535 }],
   [{ HOST: "127.0.0.1" }, { host: "127.0.0.1" }],
+  [{ DENO_SERVE_ADDRESS: "unix:/run/a.sock" }, { serveAddress: "unix:/run/a.sock" }],
   [{ KV_PATH: ":memory:" }, { kvPath: ":memory:" }],
   [{ KV_PATH: "/srv/store.kv" }, { kvPath: "/srv/store.kv" }],
   [{ KV_PATH: SERVER }, { kvPath: SERVER }],
@@ -65,7 +66,8 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
 Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (variables, change) => {
   assertEquals(configOf(variables), {
     port: 8000,
-    host: "0.0.0.0",
+    host: "::",
+    serveAddress: undefined,
     kvPath: DEFAULT_KV_PATH,
     kvToken: "",
     publicUrl: undefined,

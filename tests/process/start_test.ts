@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { START_HELP } from "../../src/process/config.ts";
 import { VERSION } from "../../src/app/version.ts";
 import { call } from "../support/client.ts";
-import { runServer, type Variables } from "./process.ts";
+import { DenoProcess, runServer, ServerProcess, type Variables } from "./process.ts";
 import { SHIPPED, TITLE } from "./shipped.ts";
 import { TemporaryStore } from "./temporary_store.ts";
 
@@ -27,10 +27,10 @@ Deno.test("server exits 1 and prints one line if it cannot run with its variable
   for (
     const [variables, line] of [
       [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
-      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3:0: [^.]+\.$/],
+      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3, port 0: [^.]+\.$/],
       [
         { PORT: `${port}` },
-        new RegExp(`^Cannot listen on 127\\.0\\.0\\.1:${port}: .+\\. Set PORT to another port\\.$`),
+        new RegExp(`^Cannot listen on 127\\.0\\.0\\.1, port ${port}: .+\\. Set PORT to another port\\.$`),
       ],
       [{ KV_PATH: store.kvPath }, /^The KV .+ cannot be used: file is not a database\.$/],
       [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
@@ -61,7 +61,7 @@ Deno.test("server prints where it listens, its version and its main settings", a
 
   const usual = await linesOfOneRun(store);
   const other = await linesOfOneRun(store, production);
-  const open = await linesOfOneRun(store, { ...production, SIGN_UP: "open", HOST: "::" });
+  const open = await linesOfOneRun(store, { ...production, SIGN_UP: "open", HOST: "" });
 
   assertEquals(usual.lines, [
     `Listening on http://localhost:${usual.port}/`,
@@ -69,7 +69,7 @@ Deno.test("server prints where it listens, its version and its main settings", a
   ]);
   const start = `${TITLE} ${VERSION}: environment production, sign-up`;
   assertEquals(other.lines, [
-    `Listening on http://localhost:${other.port}/ and on all other addresses of this machine`,
+    `Listening on http://localhost:${other.port}/ and on all other IPv4 addresses of this machine`,
     `${start} closed, data version 1 in the KV :memory:.`,
   ]);
   assertEquals(open.lines, [
@@ -109,6 +109,46 @@ Deno.test("server warns if there are accounts, but none of its environment", asy
   assertEquals(lines.slice(2), [
     "Warning: none of the first 100 accounts belongs to the environment production, so their API keys are not valid " +
     "here. Is ENVIRONMENT right?",
+  ]);
+});
+
+Deno.test("server listens on both IP versions by default, as far as the machine has them", async () => {
+  await using server = await ServerProcess.start({ KV_PATH: ":memory:", HOST: "" });
+
+  for (const host of ["127.0.0.1", ...(hasIpv6() ? ["[::1]"] : [])]) {
+    const response = await fetch(`http://${host}:${server.port}/nothing`);
+    assertEquals([host, (await response.json()).status], [host, 404]);
+  }
+});
+
+function hasIpv6(): boolean {
+  try {
+    Deno.listen({ hostname: "::1", port: 0 }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("server listens on a Unix socket if DENO_SERVE_ADDRESS says so", async () => {
+  await using store = await TemporaryStore.empty();
+  const path = `${store.folder}/api.sock`;
+  const variables = { KV_PATH: store.kvPath, DENO_SERVE_ADDRESS: `unix:${path}` };
+  await using server = new DenoProcess(["-P", "main.ts"], variables);
+  await server.wrote("stderr", /create me\n/);
+  using client = Deno.createHttpClient({ proxy: { transport: "unix", path } });
+
+  const response = await fetch("http://localhost/ready", { client });
+  const second = await runServer({ ...variables, KV_PATH: ":memory:" });
+  server.signal("SIGTERM");
+  const { code, errorLines } = await server.ended();
+
+  assertEquals((await response.json()).status, "ready");
+  assertMatch(second.errorLines.join(), /^Cannot listen on unix:.+ remove that\.$/);
+  assertEquals([code, errorLines[0], errorLines.at(-1)], [
+    0,
+    `Listening on the Unix socket ${path}`,
+    `  KV_PATH='${store.kvPath}' deno task accounts create me`,
   ]);
 });
 

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { BODY_RULES, type BodyRules, readJsonObject } from "../../src/web/body.ts";
 import { ApiError } from "../../src/web/error.ts";
 import { pause } from "../../src/base/time.ts";
-import { Server } from "../../src/web/server.ts";
+import { originOf, Server } from "../../src/web/server.ts";
 import { assertError } from "../support/assertions.ts";
 import { call } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
@@ -368,7 +368,7 @@ Deno.test.each([["1.1", true], ["2", false]])(
     const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, service.app.fetch);
     using client = Deno.createHttpClient({ http1, http2: !http1 });
 
-    const response = await fetch(`http://127.0.0.1:${server.address.port}/v1/things`, {
+    const response = await fetch(`${originOf(server.address)}/v1/things`, {
       client,
       method: "POST",
       headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },

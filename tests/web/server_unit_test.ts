@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { Server, type ServerHandler, uncompressed, withoutBodiesOfHead } from "../../src/web/server.ts";
 import { VirtualTime } from "../support/time.ts";
 
@@ -11,6 +11,8 @@ class FakeServe implements Disposable {
   readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
   /** If set, listening throws it. */
   failure: Error | undefined;
+  /** Where its servers listen. */
+  address: Deno.Addr = { transport: "tcp", hostname: "127.0.0.1", port: 4711 };
   readonly #original = Deno.serve;
 
   constructor() {
@@ -23,7 +25,7 @@ class FakeServe implements Disposable {
       const [finished, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const exhaust = () => finished.reject(EXHAUSTED);
       this.servers.push({ port, handler: given, exhaust, end: ended.resolve });
-      return { addr: { port: 4711 }, finished: finished.promise, shutdown: () => ended.promise };
+      return { addr: this.address, finished: finished.promise, shutdown: () => ended.promise };
     };
     Object.assign(Deno, { serve });
   }
@@ -51,7 +53,7 @@ function handler(): Response {
 Deno.test("Server listens on its port again after a failure, retries, and reports the failure once", async () => {
   using fake = new FakeServe();
   const failures: unknown[] = [];
-  const { port } = fake.start(failures).address;
+  fake.start(failures);
 
   fake.servers[0]?.exhaust();
   await fake.time.advance(999);
@@ -68,9 +70,40 @@ Deno.test("Server listens on its port again after a failure, retries, and report
   await fake.time.advance(1_000);
 
   assertEquals(failures, [EXHAUSTED, EXHAUSTED]);
-  assertEquals(fake.servers.map((server) => server.port), [0, port, port, port]);
+  assertEquals(fake.servers.map((server) => server.port), [0, 4711, 4711, 4711]);
   const responses = fake.servers.map((server) => server.handler(new Request("http://localhost/"), INFO));
   assertEquals(new Set(responses), new Set([RESPONSE]));
+});
+
+Deno.test("Server ends after a failure at a Unix socket, where no other can listen", async () => {
+  using fake = new FakeServe();
+  fake.address = { transport: "unix", path: "/run/things.sock" };
+  const failures: unknown[] = [];
+  const server = fake.start(failures);
+
+  fake.servers[0]?.exhaust();
+
+  assertEquals(await server.ended, true);
+  await fake.time.advance(10_000);
+  assertEquals([fake.servers.length, failures], [1, [EXHAUSTED]]);
+});
+
+Deno.test.each<[string, Error, string[]]>([
+  ["::", new Error("Address family not supported by protocol"), ["::", "0.0.0.0"]],
+  ["::", new Deno.errors.AddrInUse(), ["::"]],
+  ["::1", new Error("Cannot assign requested address"), ["::1"]],
+])("Server at %s tries after %s: %j", (hostname, failure, expected) => {
+  using _fake = new FakeServe();
+  const tried: unknown[] = [];
+  const serve = ({ hostname }: Deno.ServeTcpOptions) => {
+    tried.push(hostname);
+    throw failure;
+  };
+  Object.assign(Deno, { serve });
+
+  assertThrows(() => new Server({ port: 0, hostname, onFailure() {} }, handler), Error, failure.message);
+
+  assertEquals(tried, expected);
 });
 
 Deno.test("Server.stop() waits for the connections of every server, and starts no other", async () => {
