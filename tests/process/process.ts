@@ -273,7 +273,8 @@ function engineFor(file: string): string[] {
   return ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
 }
 
-function freePort(): number {
+/** A port that nobody listens on. */
+export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
 }
