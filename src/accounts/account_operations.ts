@@ -1,5 +1,3 @@
-import { DAY } from "../base/mod.ts";
-import type { Store } from "../engine/mod.ts";
 import {
   answer,
   bearerToken,
@@ -25,7 +23,7 @@ import {
   text,
   timestamp,
 } from "../web/mod.ts";
-import { dayEnd, DAYS_KEPT, minuteEnd, readDayTotals, roll, type Usage } from "../limits/mod.ts";
+import { dayEnd, DAYS_KEPT, minuteEnd, roll, type Usage } from "../limits/mod.ts";
 import type { Call, Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
@@ -43,7 +41,6 @@ export const GRACE_SECONDS = 60;
 
 /** Options of {@linkcode accountOperations}. */
 export interface AccountOperationsOptions {
-  readonly store: Store;
   readonly accounts: AccountStore;
   /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
@@ -68,19 +65,17 @@ export const EXAMPLES = {
   apiKey: "as_test_8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs",
 };
 
-const USAGE_WINDOW = named(
-  "UsageWindow",
-  answer({
-    used: {
-      ...COUNT,
-      json: {
-        ...COUNT.json,
-        description: "Requests admitted in this window, and permits reserved for upcoming ones.",
-      },
-    },
-    reset: timestamp(),
-  }),
-);
+/** How many requests of a window are used, in a response. */
+export const USED: typeof COUNT = {
+  ...COUNT,
+  json: {
+    ...COUNT.json,
+    description:
+      "Requests admitted in this window. Never too low. Too high by the permits that other processes hold " +
+      "for upcoming requests: each takes at most a quarter of those that are free, and gives them back within 2 s.",
+  },
+};
+const USAGE_WINDOW = named("UsageWindow", answer({ used: USED, reset: timestamp() }));
 
 const ACCOUNT = named(
   "Account",
@@ -143,13 +138,22 @@ const USAGE_DAY = named(
   }),
 );
 
-const USAGE_DAYS = named(
+/** Usage per day, in a response. */
+export const USAGE_DAYS = named(
   "UsageDays",
   list(USAGE_DAY, DAYS_KEPT, { examples: [[{ date: "2026-11-21", admitted: 12, refused: 0 }]] }),
 );
 
+/** What operations that return the usage per day have in common. */
+export const OF_DAYS = {
+  query: { days: optional(integer(1, DAYS_KEPT, { description: "Number of days returned" }), 30) },
+  answers: {
+    200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
+  },
+} as const;
+
 /** A client's operations on its own account. */
-export function accountOperations({ store, accounts, usedBy, realm }: AccountOperationsOptions): Operation[] {
+export function accountOperations({ accounts, usedBy, realm }: AccountOperationsOptions): Operation[] {
   const common = { access: "key", tag: ACCOUNT_TAG, isExtension: true } as const;
 
   const getAccount = operation({
@@ -201,26 +205,19 @@ export function accountOperations({ store, accounts, usedBy, realm }: AccountOpe
     return shown<typeof ROTATED_KEY>({ apiKey: issued.apiKey, previousKeyExpiresAt }, 201);
   });
 
-  const getUsage = operation({
-    ...common,
-    id: "getUsage",
-    method: "GET",
-    path: `${PATH}/usage`,
-    summary: "Get usage per day",
-    description: "Returns one entry per day (UTC), starting with today.",
-    query: { days: optional(integer(1, DAYS_KEPT, { description: "Number of days returned" }), 30) },
-    answers: {
-      200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
+  const getUsage = operation(
+    {
+      ...common,
+      id: "getUsage",
+      method: "GET",
+      path: `${PATH}/usage`,
+      summary: "Get usage per day",
+      description: "Returns one entry per day (UTC), starting with today.",
+      ...OF_DAYS,
     },
-  }, async ({ query: { days } }, call: Call) => {
-    const { holder: { id }, usage } = await find(call);
-    const totals = await readDayTotals(store, { id, usage }, days, call.now);
-    return shown<typeof USAGE_DAYS>(totals.map(({ admitted, refused }, ago) => ({
-      date: iso(call.now - ago * DAY).slice(0, 10),
-      admitted,
-      refused,
-    })));
-  });
+    async ({ query: { days } }, call: Call) =>
+      shown<typeof USAGE_DAYS>(await accounts.usagePerDay(await find(call), days, call.now)),
+  );
 
   async function find({ accountId }: Call): Promise<AccountState> {
     const state = await accounts.find(accountId);

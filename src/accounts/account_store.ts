@@ -1,4 +1,4 @@
-import { dayOf } from "../base/mod.ts";
+import { DAY, dayOf } from "../base/mod.ts";
 import {
   type Decided,
   decodeJson,
@@ -12,12 +12,14 @@ import {
 import {
   changeLimits,
   DAYS_KEPT,
+  type DayTotal,
   dayTotalKey,
   decodeState,
   encodeUsage,
   type HolderState,
   isSameLimits,
   pastDay,
+  readDayTotals,
   stateKeys,
   UNUSED,
   type Usage,
@@ -136,6 +138,20 @@ export class AccountStore {
     const [row = null] = await this.#store.getMany([referenceKey(reference)]);
     const id = ownerIn(row);
     return id === undefined ? null : await this.find(id);
+  }
+
+  /** Requests of an account per day (UTC), for the last `count` days, starting with today. */
+  async usagePerDay(
+    { holder: { id }, usage }: Pick<AccountState, "holder" | "usage">,
+    count: number,
+    now: number,
+  ): Promise<({ readonly date: string } & DayTotal)[]> {
+    const totals = await readDayTotals(this.#store, { id, usage }, count, now);
+    return totals.map(({ admitted, refused }, ago) => ({
+      date: new Date(now - ago * DAY).toISOString().slice(0, 10),
+      admitted,
+      refused,
+    }));
   }
 
   /** Reads `size` accounts, in the order of their IDs, from the first one after `after`. */

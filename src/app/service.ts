@@ -93,7 +93,7 @@ export function createService(options: ServiceOptions): Service {
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
     ...PARTS.flatMap((part) => part.operations(described)),
     signUpOperation({ accounts, isOpen: signUpIsOpen }),
-    ...accountOperations({ store, accounts, usedBy, realm }),
+    ...accountOperations({ accounts, usedBy, realm }),
     ...documentOperations(described),
     ...healthOperations(store, options.inFlight),
     ...(operatorTokens.length === 0

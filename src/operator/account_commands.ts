@@ -3,6 +3,7 @@ import { StoreUnavailable } from "../engine/mod.ts";
 import { isValid, type Parsed, REPLAY_HOURS, type Schema } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import { ACCOUNT_NAME, isPlan, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
+import { USAGE_DAYS } from "../accounts/account_operations.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
 import {
   ACCOUNT,
@@ -98,6 +99,20 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
       answer: ACCOUNT,
       request: () => ["GET"],
       print: (account, { out }) => out(printableJson(JSON.stringify(account, null, 2))),
+    }),
+    usage: ofAccount({
+      options: { days: { value: "N" } },
+      help:
+        "print the account's admitted and refused requests per day, starting with today; by default of 30 days",
+      answer: USAGE_DAYS,
+      request({ options }) {
+        const days = options.get("days")?.at(-1);
+        return ["GET", `/usage${days === undefined ? "" : `?days=${parseCount("--days", days)}`}`];
+      },
+      async print(days, io) {
+        const write = startTable(USAGE_COLUMNS, false, io);
+        for (const day of days) await write(day);
+      },
     }),
     rotate: ofAccount({
       options: { grace: { value: "24h" } },
@@ -329,6 +344,13 @@ const COLUMNS: Columns<Account> = {
   state: ({ state }) => state,
   usedToday: ({ usage }) => usage.day.used,
   lastUsed: ({ lastUsed }) => lastUsed,
+};
+
+/** Columns of `accounts usage`. */
+const USAGE_COLUMNS: Columns<Parsed<typeof USAGE_DAYS>[number]> = {
+  date: ({ date }) => date,
+  admitted: ({ admitted }) => admitted,
+  refused: ({ refused }) => refused,
 };
 
 /** Describes an account in one line. */

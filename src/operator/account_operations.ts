@@ -46,7 +46,14 @@ import {
   PLANS,
   previousKeyExpiry,
 } from "../accounts/account.ts";
-import { EXAMPLES, shown, SHOWN_KEY } from "../accounts/account_operations.ts";
+import {
+  EXAMPLES,
+  OF_DAYS,
+  shown,
+  SHOWN_KEY,
+  type USAGE_DAYS,
+  USED,
+} from "../accounts/account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
 import type { Part } from "./part.ts";
 
@@ -88,8 +95,8 @@ export const ACCOUNT = named(
     state: oneOf(STATES),
     limits: answer({ minute: COUNT, day: COUNT }),
     usage: answer({
-      minute: answer({ used: COUNT, start: ISO, reset: ISO }),
-      day: answer({ used: COUNT, reset: ISO }),
+      minute: answer({ used: USED, start: ISO, reset: ISO }),
+      day: answer({ used: USED, reset: ISO }),
       refusedThisMinute: COUNT,
     }),
     bannedUntil: nullable(timestamp({ description: "When the ban ends; null if there is none" })),
@@ -231,7 +238,7 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
       limit: optional(integer(1, MAX_PAGE, { description: "Maximum number of accounts returned" }), 100),
       cursor: optional(
         text({
-          pattern: /^\w{1,100}$/,
+          pattern: /^acct_[0-9A-Za-z]{16}$/,
           rule: "be a cursor from a Link header of this service",
           description: "Where the page starts: the `cursor` in the `Link` header",
         }),
@@ -325,6 +332,20 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
     },
     async ({ params: { id } }, call: Call) =>
       shown<typeof ACCOUNT>(detailsOf(await find(id, call), call.now)),
+  );
+
+  const getUsage = operation(
+    {
+      ...ofAccount,
+      id: "getAccountUsage",
+      method: "GET",
+      path: `${ACCOUNTS_PATH}/{id}/usage`,
+      summary: "Get the usage of an account per day",
+      description: "Returns what its clients see: one entry per day (UTC), starting with today.",
+      ...OF_DAYS,
+    },
+    async ({ params: { id }, query: { days } }, call: Call) =>
+      shown<typeof USAGE_DAYS>(await accounts.usagePerDay(await find(id, call), days, call.now)),
   );
 
   const updateAccount = operation({
@@ -483,6 +504,7 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
     createAccount,
     createAccounts,
     getAccount,
+    getUsage,
     updateAccount,
     rotateKey,
     unban,

@@ -3,6 +3,7 @@ import { createLog } from "../../src/web/log.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/web/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import type { HarnessRequest } from "../support/client.ts";
+import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
 import { carryOut, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { addKnownAccounts } from "../support/operations.ts";
@@ -265,7 +266,11 @@ Deno.test.each<[string, unknown, RegExp]>([
   [`PATCH ${ACCOUNTS}/ID`, { suspended: "yes" }, /^The field suspended must be true or false\.$/],
   [`POST ${ACCOUNTS}/ID/rotate`, { graceSeconds: -1 }, /^The field graceSeconds must be an integer/],
   [`GET ${ACCOUNTS}?stat=banned`, undefined, /^The query parameter stat is unknown; did you mean state\?/],
-  [`GET ${ACCOUNTS}?cursor=%ff`, undefined, /cursor must be a cursor from a Link header of this service\.$/],
+  ...["%ff", "1", "acct_1", "ACCT_0000000000000001"].map((cursor): [string, undefined, RegExp] => [
+    `GET ${ACCOUNTS}?cursor=${cursor}`,
+    undefined,
+    /cursor must be a cursor from a Link header of this service\.$/,
+  ]),
   ["PATCH /operator/v1/things/1", { state: "broken" }, /^The field state must be one of/],
 ])("%s returns 400 to an invalid request, and changes nothing", async (target, json, message) => {
   await using service = await Office.open();
@@ -308,6 +313,28 @@ Deno.test("updateAccount() changes plan, limits and suspension at the next reque
   assertEquals([suspended.state, suspended.suspendedAt], ["suspended", new Date(NOON).toISOString()]);
   assertEquals([again.suspendedAt, again.plan], [suspended.suspendedAt, "business"]);
   assertEquals([resumed.state, resumed.suspendedAt], ["active", null]);
+});
+
+Deno.test("getAccountUsage() and accounts usage show what the account's clients see", async () => {
+  await using service = await Office.open({ operatorTokens: [TOKEN, OPERATOR_TOKEN] });
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 2, day: 9 });
+  for (const now of [NOON, NOON + 86_400_000]) {
+    service.now = now;
+    for (let count = 0; count < 3; count++) await service.fetch("GET /v1/things", { key });
+  }
+  service.now += 60_000;
+  const [used, seen] = [
+    `${ACCOUNTS}/${id}/usage`,
+    await service.fetch("GET /v1/account/usage?days=2", { key }),
+  ];
+  const days = await seen.json();
+
+  assertEquals(await service.done(`GET ${used}?days=2`), days);
+  assertEquals((await service.done(`GET ${used}`)).length, 30);
+  await assertError(await service.ask(`GET ${used}?days=91`), 400, "invalid_request", /days must be/);
+  const { out, err } = await operated(service.app.fetch, ["accounts", "usage", id, "--days", "2"]);
+  assertEquals([out, err], [["2027-01-16\t3\t1", "2027-01-15\t2\t1"], ["date\tadmitted\trefused"]]);
+  assertEquals(days.map(({ admitted }: { admitted: number }) => admitted), [3, 2]);
 });
 
 Deno.test("rotateAccountKey() ends earlier keys at once, or after graceSeconds", async () => {

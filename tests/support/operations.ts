@@ -74,6 +74,7 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
     changes: ["accounts", "api_keys"],
   },
   getAccount: {},
+  getAccountUsage: {},
   updateAccount: { json: { suspended: true }, changes: ["accounts", "versions"] },
   rotateAccountKey: { json: { graceSeconds: 0 }, status: 201, changes: ["accounts", "api_keys", "versions"] },
   unbanAccount: { changes: ["accounts", "versions"] },
