@@ -1,0 +1,48 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { encodeJson } from "../../src/engine/row.ts";
+import type { Decided, Transaction, Write } from "../../src/engine/transaction.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { upTo } from "../support/client.ts";
+import { FlakyStore } from "../support/fake_kv.ts";
+
+const ROW = ["row"];
+const FAULTS: readonly (readonly [string, (write: Write) => Decided, Deno.KvKey?])[] = [
+  ["sets a value over 64 KiB", (write) => write.set(ROW, new Uint8Array(65_537))],
+  ["sets a value that is neither bytes nor a count", (write) => write.set(ROW, "text" as never)],
+  ["sets a row with a key over 2 KiB", (write) => write.set(["row", "\0".repeat(1_100)], encodeJson(1))],
+  ["deletes a row with a part that no key has", (write) => write.delete(["row", null as never])],
+  ["sets a row with an empty key", (write) => write.set([], encodeJson(1))],
+  ["reads a row with a key over 2 KiB", () => null, ["row", "x".repeat(2_048)]],
+  // @ts-expect-error By type, it cannot.
+  ["decides later", async (write) => write.set(ROW, await Promise.resolve(encodeJson(1)))],
+];
+
+for (const [what, decide, key = ROW] of FAULTS) {
+  Deno.test(`Transactions.run() rejects one of 41 transactions alone if it ${what}`, async () => {
+    using flaky = await FlakyStore.open();
+    const transactions = new Transactions(flaky.store, { clock: () => flaky.now });
+    const good = (number: number): Transaction<number> => ({
+      queue: "changes",
+      reads: [["counts", number]],
+      decide: (_, write) => (write.set(["counts", number], encodeJson(1)), number),
+    });
+
+    const running = upTo(40).map((number) => transactions.run(good(number)));
+    const faulty = transactions.run({ queue: "changes", reads: [key], decide: (_, write) => decide(write) });
+
+    await assertRejects(() => faulty, what.includes("over") ? RangeError : TypeError);
+    assertEquals((await Promise.all(running)).map(({ result }) => result), upTo(40));
+    const rows = await Array.fromAsync(flaky.kv.list({ prefix: ["counts"] }));
+    assertEquals([rows.length, (await flaky.kv.get(ROW)).versionstamp], [40, null]);
+  });
+}
+
+Deno.test("Transactions.run() stores a value of 64 KiB", async () => {
+  using flaky = await FlakyStore.open();
+  const transactions = new Transactions(flaky.store, { clock: () => flaky.now });
+  const value = new Uint8Array(65_536);
+
+  await transactions.run({ queue: "changes", decide: (_, write) => write.set(ROW, value) });
+
+  assertEquals((await flaky.kv.get(ROW)).value, value);
+});
