@@ -136,7 +136,7 @@ export class ApiKeys {
 
   /** Reads accounts and their version in one snapshot. */
   async #loadTogether(ids: readonly string[]): Promise<(() => Allowance<Account> | null)[]> {
-    const asOf = performance.now();
+    const at = performance.now();
     const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(ACCOUNTS, id))];
     const [versionRow = null, ...rows] = await this.#store.getMany(keys);
     const version = versionstampOf(versionRow);
@@ -145,7 +145,7 @@ export class ApiKeys {
       const state = decodeState(ACCOUNTS, id, rows.slice(2 * index, 2 * index + 2));
       if (state === undefined) return null;
       this.#readAt.set(id, version ?? "");
-      return this.#permits.learn(state, asOf);
+      return this.#permits.learn(state, at);
     });
   }
 }

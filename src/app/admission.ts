@@ -13,7 +13,7 @@ export interface Caller {
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
   /** Time of arrival, on the `performance.now()` clock. */
-  readonly arrived: number;
+  readonly at: number;
   /** Whether the request only reads. */
   readonly isRead: boolean;
   /** Set if the version check has failed, so that the request is not charged any more. */
@@ -54,9 +54,9 @@ export interface AdmissionsOptions extends ApiKeysOptions {
  *
  *     case               decided by            certain because                               to give it back
  *     client address     #addresses.take()     a process counts its addresses alone          #addresses.giveBack()
- *     account not read   allowance.decide()    its rows are read after the request arrived   allowance.giveBack()
- *     transaction        allowance.request()   it checks the account's row                   allowance.giveBack()
- *     memory             allowance.decide()    a version check finds no change               allowance.giveBack()
+ *     account not read   allowance.decideFromMemory()    its rows are read after the request arrived   allowance.giveBack()
+ *     transaction        allowance.decideInRun()   it checks the account's row                   allowance.giveBack()
+ *     memory             allowance.decideFromMemory()    a version check finds no change               allowance.giveBack()
  */
 export class Admissions {
   readonly #keys: ApiKeys;
@@ -126,7 +126,7 @@ export class Admissions {
     const allowance = key && this.#keys.recall(key);
     // The key is not in memory, or an account has changed: they are read. What is read now is certain.
     if (!allowance) return this.#tryToCharge(caller);
-    const needsRun = this.#keys.opens(allowance, key, now) && allowance.needsTransaction();
+    const needsRun = this.#keys.opens(allowance, key, now) && allowance.outlook === undefined;
     return needsRun ? this.#chargeInTransaction(key, allowance, caller) : AGAIN;
   }
 
@@ -142,14 +142,14 @@ export class Admissions {
   }
 
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {
-    const { key, now, arrived } = caller;
+    const { key, now, at } = caller;
     if (key === undefined) return this.#chargeAddress(caller);
     if (!this.#keys.ownerOf(key)) return this.#identify(key, caller);
     return whenReady(this.#keys.find(key, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
-      const decision = allowance.decide(arrived);
+      const decision = allowance.decideFromMemory(at);
       return decision ? { account, decision } : this.#chargeInTransaction(key, allowance, caller);
     });
   }
@@ -160,10 +160,10 @@ export class Admissions {
     allowance: Allowance<Account>,
     caller: Caller,
   ): Promise<Charged> {
-    const { now, arrived } = caller;
+    const { now, at } = caller;
     const credential = this.#keys.hashOf(key);
     const isAwaited = () => !caller.hasFailed;
-    const decision = await allowance.request({ credential, now, arrived, isAwaited });
+    const decision = await allowance.decideInRun({ credential, now, at, isAwaited });
     return decision === AGAIN ? AGAIN : { account: allowance.holder, decision };
   }
 
@@ -207,8 +207,6 @@ export class Admissions {
     budget: Budget,
     serve: Serve,
   ): Response | Promise<Response> {
-    const { account, decision } = admission;
-    if (account && decision.refusal && !budget.isOver) this.#permits.of(account.id)?.tell(decision);
     if (!caller.isRead) return this.#serveWrite(admission, caller, budget, serve);
     this.#count(admission);
     return serve(admission, budget);

@@ -114,8 +114,8 @@ export function createApp(options: AppOptions): App {
         })
         : { ready: undefined, work: (budget: Budget) => answerFor(arrival, budget) };
       const late = (error: unknown) => void asApiError(error, arrival); // Logs it.
-      const { started } = arrival;
-      return inFlight.answer({ started, timeoutMs, isForMonitoring, ready, work, finish: done, fail, late });
+      const { at } = arrival;
+      return inFlight.answer({ at, timeoutMs, isForMonitoring, ready, work, finish: done, fail, late });
     } catch (error) {
       return fail(error);
     }
@@ -123,7 +123,7 @@ export function createApp(options: AppOptions): App {
 
   /** What the request is charged to, or undefined if it is free. */
   function callerOf(arrival: Arrival): Caller | undefined {
-    const { request, matched, now, started: arrived, address } = arrival;
+    const { request, matched, now, at, address } = arrival;
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
     if (access === "public" || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
@@ -134,7 +134,7 @@ export function createApp(options: AppOptions): App {
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     const isRead = method === "GET";
     const key = access === "key" ? bearerToken(authorization) : undefined;
-    return { key, address, now, arrived, isRead };
+    return { key, address, now, at, isRead };
   }
 
   /** Responds to a charged request, or refuses it. */
@@ -199,9 +199,9 @@ export function createApp(options: AppOptions): App {
 
   /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
   async function readBody(arrival: Arrival, rules: BodyRules, budget: Budget): Promise<JsonBody> {
-    const { request, now, started, admission } = arrival;
+    const { request, now, at, admission } = arrival;
     const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival)));
-    if (admission?.account && performance.now() - started > SLOW_BODY) {
+    if (admission?.account && performance.now() - at > SLOW_BODY) {
       const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", now);
       if (account === undefined) throw invalidApiKey(options.realm);
       if (account.suspendedAt !== null) throw accountSuspended();
@@ -238,12 +238,12 @@ export function createApp(options: AppOptions): App {
 
   /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
   function record(
-    { request, id, now, started, matched, address, admission, operation, ids }: Arrival,
+    { request, id, now, at, matched, address, admission, operation, ids }: Arrival,
     { status }: Response,
     code: string,
   ): void {
     const method = METHODS.has(request.method) ? request.method : "other";
-    const ms = performance.now() - started;
+    const ms = performance.now() - at;
     const route = matched.pattern;
     metrics.requests.add(1, route, method, `${status}`);
     metrics.requestDuration.observe(ms / 1_000, route);

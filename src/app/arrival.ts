@@ -21,7 +21,7 @@ export interface Arrival {
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
   /** Time of arrival, on the `performance.now()` clock. */
-  readonly started: number;
+  readonly at: number;
   /** Prefix of the service's own URLs. */
   readonly base: string;
   readonly path: string;
@@ -110,7 +110,7 @@ export function createArrivals(
       request,
       id: requestId(request),
       now: clock(),
-      started: performance.now(),
+      at: performance.now(),
       base,
       path,
       query,

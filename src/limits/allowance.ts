@@ -1,4 +1,3 @@
-import { SECOND } from "../base/mod.ts";
 import {
   AGAIN,
   encodeJson,
@@ -12,8 +11,9 @@ import {
   type Write,
 } from "../engine/mod.ts";
 import { decodeState, type Holder, type Holders, type HolderState, isLater, stateKeys } from "./holder.ts";
-import { firstSeen, isLeaseOf, type Known, mayComeBack, nameOfState, seen } from "./known.ts";
+import { firstSeen, isLeaseOf, isOfChanged, type Known, mayComeBack, seen } from "./known.ts";
 import {
+  type Asking,
   type Debt,
   detach,
   joined,
@@ -23,8 +23,9 @@ import {
   plan,
   type RunPlan,
   spent,
-  withRefused,
+  withoutRefusals,
 } from "./lease.ts";
+import { counted, merged, strikesToBan, withRefusal } from "./strikes.ts";
 import {
   type Decision,
   decisionOn,
@@ -32,7 +33,6 @@ import {
   fullWindow,
   giveBack,
   type Limits,
-  minuteEnd,
   minuteOf,
   type Refusal,
   type Returned,
@@ -88,21 +88,17 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
 export const MAX_LEASE_AGE = 2_000;
 /** Other processes give their permits back within this time after a window was first seen full, in ms, or never. */
 export const RETURN_TIME = MAX_LEASE_AGE + 1_000;
-/** For this long after the first refusal of a minute, in ms, a client might not know about it. */
-export const UNAWARE: number = SECOND;
 /** If the last run is longer ago than this multiple of a lease's life, its requests do not predict the next ones. */
 const RECENT = 1.25;
 /** Pause after a failure before the next run that no request is waiting for, in ms. */
 const PAUSE = 2_000;
 
 /** A request for a permit. */
-export interface PermitRequest {
+export interface PermitRequest extends Asking {
   /** The credential that opens the holder, such as the hash of its key. */
   readonly credential: string;
   /** When the request arrived, in ms since the epoch. */
   readonly now: number;
-  /** When the request arrived, on the `performance.now()` clock. */
-  readonly arrived: number;
   /** False once the request has failed for another reason, so that it is not charged any more. */
   readonly isAwaited?: () => boolean;
 }
@@ -136,15 +132,13 @@ export class Allowance<Of extends Holder> {
   #running: Promise<void> | undefined;
   /** The last run's time, on the `performance.now()` clock; the permits that it granted, and those handed out since. */
   #lately = { since: -Infinity, granted: 0, handedOut: 0 };
-  /** The minute (its end, in ms since the epoch) in which a client was first refused, and when that was. */
-  #told = { minute: 0, at: 0 };
   /** Until this time, on the `performance.now()` clock, no run begins unless a request is waiting. */
   #retryAt = -Infinity;
 
-  /** The state was read at `asOf` or later, on the `performance.now()` clock. */
-  constructor(shared: Shared<Of>, state: HolderState<Of>, asOf: number) {
+  /** The state was read at `at` or later, on the `performance.now()` clock. */
+  constructor(shared: Shared<Of>, state: HolderState<Of>, at: number) {
     this.#shared = shared;
-    this.#known = firstSeen(state, asOf);
+    this.#known = firstSeen(state, at);
   }
 
   /** The holder, as last seen. */
@@ -158,8 +152,8 @@ export class Allowance<Of extends Holder> {
   }
 
   /** The rows had the known state at this time or later, on the `performance.now()` clock. */
-  get asOf(): number {
-    return this.#known.asOf;
+  get readAt(): number {
+    return this.#known.readAt;
   }
 
   /** Whether there is something to write or to wait for. */
@@ -185,14 +179,20 @@ export class Allowance<Of extends Holder> {
     return this.#running ? undefined : this.#leased.returned;
   }
 
+  /** What `decideFromMemory()` would do with a request: admit or refuse it, or leave it to a transaction. */
+  get outlook(): "admit" | "refuse" | undefined {
+    const now = this.#shared.clock();
+    return this.#leaseAt(now) ? "admit" : this.#certainRefusal(now) && "refuse";
+  }
+
   /**
-   * Decides on a request from memory; undefined if only a transaction can decide. `arrived` is on the
-   * `performance.now()` clock.
+   * Decides on a request that arrived at `at`, on the `performance.now()` clock; undefined if only a transaction can
+   * decide.
    */
-  decide(arrived: number): Decision | undefined {
+  decideFromMemory(at: number): Decision | undefined {
     const now = this.#shared.clock();
     const lease = this.#leaseAt(now);
-    if (lease === undefined) return this.#refuse(now, arrived);
+    if (lease === undefined) return this.#refuse(now, at);
     lease.used++;
     lease.left--;
     this.#lately.handedOut++;
@@ -209,24 +209,12 @@ export class Allowance<Of extends Holder> {
     return decisionOn(this.usageWithoutLease(usage, usageRow), limits, 0, this.#certainRefusal(now), now);
   }
 
-  /** Whether only a transaction can decide. */
-  needsTransaction(): boolean {
-    const now = this.#shared.clock();
-    return this.#leaseAt(now) === undefined && this.#certainRefusal(now) === undefined;
-  }
-
-  /** Whether a request would be refused from memory. */
-  wouldRefuse(): boolean {
-    const now = this.#shared.clock();
-    return this.#leaseAt(now) === undefined && this.#certainRefusal(now) !== undefined;
-  }
-
   /**
    * Resolves to the next run's decision. AGAIN means that it made none: look the holder up, and ask again.
    *
    * @throws {StoreUnavailable}
    */
-  request(request: PermitRequest): Promise<Decision | typeof AGAIN> {
+  decideInRun(request: PermitRequest): Promise<Decision | typeof AGAIN> {
     this.#shared.transactions.noteRequest();
     const isFirst = this.#queue.length === 0;
     return new Promise((resolve, reject) => {
@@ -235,12 +223,6 @@ export class Allowance<Of extends Holder> {
       // If others already wait for permits of other processes, the next tick starts a run.
       if (isFirst) this.#start();
     });
-  }
-
-  /** Notes that a client is told of a refusal. Requests that arrive over a second later in that minute are strikes. */
-  tell({ refusal, minute: { reset: minute } }: Decision): void {
-    if (refusal === "ban" || this.#told.minute === minute) return;
-    this.#told = { minute, at: performance.now() };
   }
 
   /** Gives back a used permit, in the epoch and minute of the decision that granted it. */
@@ -262,11 +244,11 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Learns rows that were read at `asOf` or later, on the `performance.now()` clock. If the usage row is a later one,
+   * Learns rows that were read at `at` or later, on the `performance.now()` clock. If the usage row is a later one,
    * another process has written it.
    */
-  learn(state: HolderState<Of>, asOf: number): void {
-    this.#known = seen(this.#known, state, asOf, false);
+  learn(state: HolderState<Of>, at: number): void {
+    this.#learn(state, at, false);
   }
 
   /** The usage in this row or a newer known one, without permits that this process holds. */
@@ -278,7 +260,8 @@ export class Allowance<Of extends Holder> {
   }
 
   get #owes(): boolean {
-    return this.#lease !== undefined || this.#debt !== NO_DEBT;
+    const { returned, refusals } = this.#debt;
+    return this.#lease !== undefined || returned.length > 0 || refusals.count > 0;
   }
 
   /** Everything that the row does not know yet. */
@@ -289,12 +272,6 @@ export class Allowance<Of extends Holder> {
   /** Everything that the row does not know yet, if the lease ended now. */
   get #leased(): Debt {
     return this.#lease ? owing(this.#unwritten, detach(this.#lease)) : this.#unwritten;
-  }
-
-  /** Strikes of the minute, written or not. */
-  get #strikes(): number {
-    const added = [this.#sent, this.#debt].map(({ refused }) => refused?.strikes ?? 0);
-    return added.reduce((sum, more) => sum + more, this.#known.state.usage.strikes);
   }
 
   get #isShared(): boolean {
@@ -316,14 +293,17 @@ export class Allowance<Of extends Holder> {
     return isOld || !isLeaseOf(lease, this.#known.state, now) ? undefined : lease;
   }
 
-  #refuse(now: number, arrived: number): Decision | undefined {
+  #refuse(now: number, at: number): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
-    const { state: { usage, holder: { limits } }, name } = this.#known;
+    const { usage, holder: { limits } } = this.#known.state;
     if (refusal !== "ban") {
-      const strikes = this.#isStrike(arrived, usage) ? 1 : 0;
-      if (strikes > 0 && this.#strikes >= limits.minute) return undefined; // A transaction starts the ban.
-      this.#debt = withRefused(this.#debt, { of: name, count: 1, strikes, since: performance.now() });
+      const debt = { ...this.#debt, refusals: withRefusal(this.#debt.refusals, usage.minute, at) };
+      const isStrike = debt.refusals.strikes > this.#debt.refusals.strikes;
+      const { strikes } = merged(this.#sent.refusals, debt.refusals);
+      // A transaction begins the ban.
+      if (isStrike && usage.strikes + strikes >= strikesToBan(limits)) return undefined;
+      this.#debt = debt;
       this.#shared.keep(this);
     }
     return this.#decision(usage, limits, 0, refusal, now);
@@ -331,34 +311,23 @@ export class Allowance<Of extends Holder> {
 
   /** Why a request is certain to be refused: only time or an operator can change that. */
   #certainRefusal(now: number): Refusal | undefined {
-    const { state: { usage, holder: { limits } }, asOf } = this.#known;
+    const { state: { usage, holder: { limits } }, readAt } = this.#known;
     const current = roll(usage, now);
     if (current.bannedUntil > now) return "ban";
     const holds = this.#lease !== undefined || this.#unwritten.returned.length > 0;
     if (holds || current !== usage) return undefined;
     const window = fullWindow(usage, limits);
-    return window && mayComeBack(this.#known, usage, window, asOf, RETURN_TIME) ? undefined : window;
-  }
-
-  /** Whether a refusal counts toward a ban, because its request arrived after others of the minute had been refused. */
-  #isStrike(arrived: number, usage: Usage): boolean {
-    const { minute, at } = this.#told;
-    return minute === minuteEnd(usage) && arrived > at + UNAWARE;
+    return window && mayComeBack(this.#known, usage, window, readAt, RETURN_TIME) ? undefined : window;
   }
 
   #isDue(now: number): boolean {
     if (this.#queue.length > 0) return true;
     if (performance.now() < this.#retryAt) return false;
+    const { returned, refusals } = this.#debt;
+    if (returned.length > 0) return true;
+    if (refusals.count > 0 && performance.now() - this.#lately.since > this.#life) return true;
     const lease = this.#lease;
-    return this.#debt.returned.length > 0 || this.#refusalsAreDue() ||
-      (lease !== undefined && (lease.left < lease.low || this.#isOver(lease, this.#known.state, now)));
-  }
-
-  #refusalsAreDue(): boolean {
-    const { refused } = this.#debt;
-    if (refused === undefined) return false;
-    const rest = this.holder.limits.minute - this.#known.state.usage.strikes;
-    return refused.strikes * 4 > rest || performance.now() - refused.since > this.#life;
+    return lease !== undefined && (lease.left < lease.low || this.#isOver(lease, this.#known.state, now));
   }
 
   #isOver(lease: Lease, state: HolderState<Of>, now: number): boolean {
@@ -386,12 +355,12 @@ export class Allowance<Of extends Holder> {
   /** Runs one transaction. Resolves to whether requests wait for permits to be given back. Never rejects. */
   async #run(): Promise<boolean> {
     const { transactions } = this.#shared;
-    const started = performance.now();
+    const at = performance.now();
     const begun = this.#queue.length;
     const batch: Waiting[] = [];
     let run: Run<Of> | undefined;
     const mayBegin = () => {
-      if (performance.now() > started + KV_DEADLINE) {
+      if (performance.now() > at + KV_DEADLINE) {
         throw new StoreUnavailable("Requests do not wait any longer");
       }
     };
@@ -399,10 +368,10 @@ export class Allowance<Of extends Holder> {
       const { rows } = await transactions.run({
         queue: "leases",
         reads: this.#reads(),
-        decide: (rows, write, now) => run = this.#decide(batch, rows, write, now),
+        decide: (rows, write, now) => run = this.#planRun(batch, rows, write, now),
       }, { mayBegin });
       if (run === undefined) this.#drop(batch);
-      else this.#apply(run, rows, { batch, begun, started });
+      else this.#apply(run, rows, { batch, begun, at });
       return run !== undefined && run.waiting.length > 0;
     } catch (error) {
       const isUnknown = error instanceof Unresolved && run !== undefined;
@@ -425,7 +394,7 @@ export class Allowance<Of extends Holder> {
    * Decides what a run writes; undefined if the holder no longer exists. This is not a pure function: it moves waiting
    * requests to `batch`, and debts to `#sent`. If a row has changed, it is called again, and then adds to both.
    */
-  #decide(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
+  #planRun(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
     batch.push(...this.#queue.splice(0));
     const { holders } = this.#shared;
     const { id } = this.holder;
@@ -433,6 +402,7 @@ export class Allowance<Of extends Holder> {
     const state = decodeState(holders, id, entries, this.#known.state);
     if (state === undefined) return undefined;
     this.#giveUp(state, batch.length > 0, now);
+    if (isOfChanged(state, this.#known.state)) this.#sent = withoutRefusals(this.#sent);
     const { usage, holder } = state;
     // After a change of the holder, requests wait again for permits of its full windows.
     const known = seen(this.#known, state, -Infinity, false);
@@ -443,12 +413,10 @@ export class Allowance<Of extends Holder> {
     const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
     const planned = plan(usage, holder.limits, {
       debt: this.#sent,
-      of: nameOfState(state),
       requests,
       served: performance.now() - since > RECENT * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
       mayWait: (usage, window) => mayComeBack(known, usage, window, performance.now(), RETURN_TIME),
-      isStrike: ({ arrived }, usage) => this.#isStrike(arrived, usage),
     }, now);
     if (planned.isChange) {
       write.set(usageKey(id), encodeUsage(planned.usage));
@@ -464,7 +432,7 @@ export class Allowance<Of extends Holder> {
    */
   #giveUp(state: HolderState<Of>, isWaitedFor: boolean, now: number): void {
     this.#sent = joined(this.#sent, this.#debt);
-    this.#debt = NO_DEBT;
+    this.#debt = { returned: [], refusals: counted(this.#debt.refusals) };
     const lease = this.#lease;
     if (lease === undefined) return;
     const { isSettling } = this.#shared;
@@ -484,14 +452,15 @@ export class Allowance<Of extends Holder> {
   #apply(
     run: Run<Of>,
     rows: readonly KnownRow[],
-    { batch, begun, started }: { batch: readonly Waiting[]; begun: number; started: number },
+    { batch, begun, at }: { batch: readonly Waiting[]; begun: number; at: number },
   ): void {
     const { now, state, usage, granted, refused, waiting, unknown, isChange } = run;
     const { limits } = state.holder;
     this.#sent = NO_DEBT;
-    this.learn(state, started);
+    this.#learn(state, at, false);
     const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
-    if (after) this.#known = seen(this.#known, after, started, true);
+    if (after) this.#learn(after, at, true);
+    this.#debt = { ...this.#debt, refusals: merged(this.#debt.refusals, counted(run.refusals)) };
     if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned(state.holder.id, usage.bannedUntil);
     this.#extendLease(run, limits);
     this.#lately = { since: performance.now(), granted: granted.length, handedOut: 0 };
@@ -510,6 +479,14 @@ export class Allowance<Of extends Holder> {
     this.#queue.unshift(...rest);
     // Requests that arrived in the meantime can get a permit from the lease.
     if (this.#leaseAt(now)) { for (const { resolve } of this.#queue.splice(0)) resolve(AGAIN); }
+  }
+
+  #learn(state: HolderState<Of>, at: number, isOwn: boolean): void {
+    if (isOfChanged(state, this.#known.state)) {
+      this.#debt = withoutRefusals(this.#debt);
+      this.#sent = withoutRefusals(this.#sent);
+    }
+    this.#known = seen(this.#known, state, at, isOwn);
   }
 
   /** Handles a run that failed. `unwritten` is what it certainly did not write. */

@@ -1,4 +1,3 @@
-import { versionstampOf } from "../engine/mod.ts";
 import { type Holder, type HolderState, isLater } from "./holder.ts";
 import type { Lease } from "./lease.ts";
 import { type FullWindow, isSameLimits, roll, type Usage, windowEnd } from "./usage.ts";
@@ -9,12 +8,10 @@ const SHARED_FOR = 10_000;
 /** What a process knows about a holder's rows. Times are on the `performance.now()` clock. */
 export interface Known<Of extends Holder> {
   readonly state: HolderState<Of>;
-  /** The name of the state, as `nameOfState()` returns it. */
-  readonly name: string;
   /** When the rows were last seen; -Infinity if they must be read. */
   readonly seenAt: number;
   /** The rows had this state at this time or later. */
-  readonly asOf: number;
+  readonly readAt: number;
   /** Until when the usage row counts as shared, because another process has written it. */
   readonly sharedUntil: number;
   /** When each window was first seen full. */
@@ -31,21 +28,20 @@ interface Full {
   readonly at: number;
 }
 
-/** What is known from the first reading of rows, at `asOf` or later. */
-export function firstSeen<Of extends Holder>(state: HolderState<Of>, asOf: number): Known<Of> {
+/** What is known from the first reading of rows, at `at` or later. */
+export function firstSeen<Of extends Holder>(state: HolderState<Of>, at: number): Known<Of> {
   const time = performance.now();
-  const name = nameOfState(state);
-  return { state, name, seenAt: time, asOf, sharedUntil: -Infinity, full: fullIn(state, {}, time) };
+  return { state, seenAt: time, readAt: at, sharedUntil: -Infinity, full: fullIn(state, {}, time) };
 }
 
 /**
- * What is known after rows were read at `asOf` or later, or written by this process (`isOwn`). Later rows replace earlier
+ * What is known after rows were read at `at` or later, or written by this process (`isOwn`). Later rows replace earlier
  * ones, never the other way round. If the usage row is a later one and not `isOwn`, another process has written it.
  */
 export function seen<Of extends Holder>(
   known: Known<Of>,
   state: HolderState<Of>,
-  asOf: number,
+  at: number,
   isOwn: boolean,
 ): Known<Of> {
   const time = performance.now();
@@ -58,9 +54,8 @@ export function seen<Of extends Holder>(
   const isByOther = isUsageLater && !isOwn && known.seenAt > -Infinity;
   return {
     state: after,
-    name: nameOfState(after),
     seenAt: time,
-    asOf: Math.max(asOf, known.asOf),
+    readAt: Math.max(at, known.readAt),
     sharedUntil: isByOther ? time + SHARED_FOR : known.sharedUntil,
     full: fullIn(after, isSameHolder ? known.full : {}, time),
   };
@@ -82,9 +77,9 @@ export function mayComeBack(
   return first?.end !== windowEnd(usage, window) || time < first.at + returnTime;
 }
 
-/** The name of a state: the version of the holder's row, the epoch and the minute. Refusals count only in one state. */
-export function nameOfState({ holderRow, usage }: HolderState<Holder>): string {
-  return `${versionstampOf(holderRow)} ${usage.epoch} ${usage.minute}`;
+/** Whether a state is that of a changed or reset holder. Refusals from before the change do not count. */
+export function isOfChanged(state: HolderState<Holder>, before: HolderState<Holder>): boolean {
+  return isLater(state.holderRow, before.holderRow) || state.usage.epoch > before.usage.epoch;
 }
 
 /** Whether a lease has the limits, the epoch and the minute of a state, and the minute is current at `now`. */

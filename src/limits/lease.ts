@@ -6,12 +6,12 @@ import {
   type Limits,
   type Refusal,
   refuse,
-  type Refused,
   type Returned,
   roll,
   take,
   type Usage,
 } from "./usage.ts";
+import { counted, merged, NO_REFUSALS, type Refusals, strikesToBan, withRefusal } from "./strikes.ts";
 
 /*
  * The arithmetic of leases: pure functions. `allowance.ts` has the states of permits, `usage.ts` the arithmetic of the
@@ -34,22 +34,14 @@ export interface Lease {
   takenAt: number;
 }
 
-/** Refusals in one state of a holder's rows. */
-export interface RefusedIn extends Refused {
-  /** The name of the state, as `nameOfState()` returns it. The refusals count only while the state is the same. */
-  readonly of: string;
-  /** Time of the first refusal, on the `performance.now()` clock. */
-  readonly since: number;
-}
-
 /** What a process has not written to the usage row yet. */
 export interface Debt {
   readonly returned: readonly Returned[];
-  readonly refused: RefusedIn | undefined;
+  readonly refusals: Refusals;
 }
 
 /** No debt. */
-export const NO_DEBT: Debt = { returned: [], refused: undefined };
+export const NO_DEBT: Debt = { returned: [], refusals: NO_REFUSALS };
 
 /** Adds permits to a debt. */
 export function owing(debt: Debt, more: Returned): Debt {
@@ -60,19 +52,15 @@ export function owing(debt: Debt, more: Returned): Debt {
   return { ...debt, returned: [...debt.returned.filter((one) => !isAlike(one)), sum] };
 }
 
-/** Adds refusals to a debt. They replace refusals in another state of the rows. */
-export function withRefused(debt: Debt, more: RefusedIn): Debt {
-  const { refused } = debt;
-  if (refused?.of !== more.of) return { ...debt, refused: more };
-  const sum = { ...refused, count: refused.count + more.count, strikes: refused.strikes + more.strikes };
-  return { ...debt, refused: sum };
+/** Joins two debts. */
+export function joined(one: Debt, other: Debt): Debt {
+  const { returned } = other.returned.reduce(owing, one);
+  return { returned, refusals: merged(one.refusals, other.refusals) };
 }
 
-/** Joins two debts. The refusals of the second one are the later ones. */
-export function joined(one: Debt, other: Debt): Debt {
-  if (one === NO_DEBT) return other;
-  const debt = other.returned.reduce(owing, one);
-  return other.refused ? withRefused(debt, other.refused) : debt;
+/** A debt without the refusals. */
+export function withoutRefusals(debt: Debt): Debt {
+  return { ...debt, refusals: NO_REFUSALS };
 }
 
 /** The permits that go back when a lease ends. */
@@ -93,11 +81,17 @@ export function nextSize(served: number, free: number): number {
   return Math.max(2 * served, Math.floor(free / 100));
 }
 
+/** A request that waits for a permit. */
+export interface Asking {
+  /** When it arrived, on the `performance.now()` clock. */
+  readonly at: number;
+  /** Whether its refusal does not count, because it is not refused in the end. */
+  readonly isSpared?: boolean | undefined;
+}
+
 /** What a process needs from a usage row. */
-export interface Demand<Request> {
+export interface Demand<Request extends Asking> {
   readonly debt: Debt;
-  /** The name of the rows' current state. */
-  readonly of: string;
   readonly requests: readonly Request[];
   /** Number of requests served since the last transaction. */
   readonly served: number;
@@ -105,8 +99,6 @@ export interface Demand<Request> {
   readonly left: number | undefined;
   /** Whether requests wait while a window is full, because permits might be given back. */
   readonly mayWait: (usage: Usage, window: FullWindow) => boolean;
-  /** Whether the refusal of a request is a strike. */
-  readonly isStrike: (request: Request, usage: Usage) => boolean;
 }
 
 /** A request that is refused. */
@@ -129,26 +121,27 @@ export interface RunPlan<Request> {
   readonly isDenied: boolean;
   readonly granted: readonly Request[];
   readonly refused: readonly RefusedRequest<Request>[];
+  /** The refusals that the usage counts afterwards. */
+  readonly refusals: Refusals;
   /** Requests that wait for permits to be given back. */
   readonly waiting: readonly Request[];
 }
 
 /** Plans a transaction: settles the debt, takes permits, and then refuses the remaining requests or lets them wait. */
-export function plan<Request>(
+export function plan<Request extends Asking>(
   before: Usage,
   limits: Limits,
-  { debt, of, requests, served, left, mayWait, isStrike }: Demand<Request>,
+  { debt, requests, served, left, mayWait }: Demand<Request>,
   now: number,
 ): RunPlan<Request> {
-  const returned = debt.returned.reduce(giveBack, before);
-  const settled = debt.refused?.of === of ? refuse(returned, limits, debt.refused, now) : returned;
+  const settled = settle(before, limits, debt, now);
   const size = left === undefined ? 0 : nextSize(served, free(roll(settled, now), limits)) - left;
   const taken = take(settled, limits, { waiting: requests.length, ahead: Math.max(0, size) }, now);
   const rest = requests.slice(taken.granted);
   const waits = taken.refusal !== undefined && taken.refusal !== "ban" && mayWait(taken.usage, taken.refusal);
-  const { refused, usage } = waits
-    ? { refused: [], usage: taken.usage }
-    : refuseAll(rest, taken.usage, limits, taken.refusal, isStrike, now);
+  const { refused, refusals, usage } = waits || taken.refusal === undefined
+    ? { refused: [], refusals: debt.refusals, usage: taken.usage }
+    : refuseAll(rest, taken.usage, limits, taken.refusal, debt.refusals, now);
   return {
     settled,
     usage,
@@ -158,28 +151,37 @@ export function plan<Request>(
     isDenied: size > 0 && taken.ahead === 0,
     granted: requests.slice(0, taken.granted),
     refused,
+    refusals,
     waiting: waits ? rest : [],
   };
 }
 
+/** Gives permits back and counts refusals. Those of a minute that is over never lead to a ban. */
+function settle(before: Usage, limits: Limits, { returned, refusals }: Debt, now: number): Usage {
+  const usage = returned.reduce(giveBack, before);
+  if (refusals.minute !== usage.minute || refusals.count === 0) return usage;
+  return refuse(usage, limits, roll(usage, now) === usage ? refusals : { ...refusals, strikes: 0 }, now);
+}
+
 /** Refuses requests in order. After too many strikes, the rest are refused because of a ban. */
-function refuseAll<Request>(
+function refuseAll<Request extends Asking>(
   requests: readonly Request[],
   usage: Usage,
   limits: Limits,
-  refusal: Refusal | undefined,
-  isStrike: (request: Request, usage: Usage) => boolean,
+  refusal: Refusal,
+  before: Refusals,
   now: number,
-): { readonly refused: readonly RefusedRequest<Request>[]; readonly usage: Usage } {
-  if (refusal === undefined) return { refused: [], usage };
+): Pick<RunPlan<Request>, "refused" | "refusals" | "usage"> {
   const refused: RefusedRequest<Request>[] = [];
-  let [count, strikes, isBanned] = [0, 0, refusal === "ban"];
+  let refusals = counted(before);
+  let isBanned = refusal === "ban";
   for (const request of requests) {
-    if (!isBanned) {
-      count++;
-      if (isStrike(request, usage)) isBanned = usage.strikes + ++strikes > limits.minute;
+    if (!isBanned && !request.isSpared) {
+      const { strikes } = refusals;
+      refusals = withRefusal(refusals, usage.minute, request.at);
+      isBanned = refusals.strikes > strikes && usage.strikes + refusals.strikes >= strikesToBan(limits);
     }
     refused.push({ request, refusal: isBanned ? "ban" : refusal });
   }
-  return { refused, usage: count === 0 ? usage : refuse(usage, limits, { count, strikes }, now) };
+  return { refused, refusals, usage: refusals.count === 0 ? usage : refuse(usage, limits, refusals, now) };
 }

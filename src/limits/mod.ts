@@ -57,7 +57,7 @@
  *
  * @module
  */
-export { type Allowance, MAX_LEASE_AGE, type PermitRequest, RETURN_TIME, UNAWARE } from "./allowance.ts";
+export { type Allowance, MAX_LEASE_AGE, type PermitRequest, RETURN_TIME } from "./allowance.ts";
 export { ANONYMOUS_LIMIT, AnonymousLimiter, SPENT_LOOK_UPS } from "./anonymous.ts";
 export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";
 export {

@@ -1,5 +1,5 @@
 import { BoundedMap } from "../base/mod.ts";
-import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
+import { batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type PermitRequest, type Shared } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
 import type { Decision, Usage } from "./usage.ts";
@@ -40,14 +40,14 @@ export class Permits<Of extends Holder> {
       banned,
     };
     this.#load = batched(async (ids) => {
-      const asOf = performance.now();
+      const at = performance.now();
       const states = await Promise.allSettled(ids.map(async (id) => {
         return decodeState(holders, id, await store.getMany(stateKeys(holders, id)));
       }));
       return (index) => {
         const read = states[index];
         if (read?.status === "rejected") throw read.reason;
-        return read?.value && this.learn(read.value, asOf);
+        return read?.value && this.learn(read.value, at);
       };
     });
   }
@@ -57,12 +57,12 @@ export class Permits<Of extends Holder> {
     return this.#known.get(id) ?? this.#active.get(id);
   }
 
-  /** Learns rows that were read at `asOf` or later, on the `performance.now()` clock. Returns the allowance. */
-  learn(state: HolderState<Of>, asOf: number): Allowance<Of> {
+  /** Learns rows that were read at `at` or later, on the `performance.now()` clock. Returns the allowance. */
+  learn(state: HolderState<Of>, at: number): Allowance<Of> {
     const { id } = state.holder;
     const known = this.of(id);
-    known?.learn(state, asOf);
-    const allowance = known ?? new Allowance(this.#shared, state, asOf);
+    known?.learn(state, at);
+    const allowance = known ?? new Allowance(this.#shared, state, at);
     this.#known.set(id, allowance);
     return allowance;
   }
@@ -77,22 +77,20 @@ export class Permits<Of extends Holder> {
    */
   admit(id: string, credential: string = ""): Promise<Decision | undefined> {
     const { clock, holders } = this.#shared;
-    const request = { credential, now: clock(), arrived: performance.now() };
+    const request = { credential, now: clock(), at: performance.now() };
     return retried(async () => {
       const known = this.of(id);
       const allowance = known && this.#isUsable(known, request) ? known : await this.#load(id);
       if (!allowance || !holders.isOpenedBy(allowance.holder, credential, request.now)) return undefined;
-      const decision = allowance.decide(request.arrived) ?? await allowance.request(request);
-      if (decision !== AGAIN && decision.refusal) allowance.tell(decision);
-      return decision;
+      return allowance.decideFromMemory(request.at) ?? await allowance.decideInRun(request);
     });
   }
 
   /** Whether what is known is enough to decide on a request. A refusal needs rows that were read recently. */
-  #isUsable(known: Allowance<Of>, { credential, now, arrived }: PermitRequest): boolean {
+  #isUsable(known: Allowance<Of>, { credential, now, at }: PermitRequest): boolean {
     if (!known.isKnown) return false;
-    if (arrived - known.asOf < CERTAIN_FOR) return true;
-    return this.#shared.holders.isOpenedBy(known.holder, credential, now) && !known.wouldRefuse();
+    if (at - known.readAt < CERTAIN_FOR) return true;
+    return this.#shared.holders.isOpenedBy(known.holder, credential, now) && known.outlook !== "refuse";
   }
 
   /** The usage in these rows, or in newer ones that are known, without permits that this process holds. */

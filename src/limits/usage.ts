@@ -1,5 +1,6 @@
 import { DAY, dayOf, MINUTE } from "../base/mod.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "../engine/mod.ts";
+import { type Refusals, strikesToBan } from "./strikes.ts";
 
 /** Requests allowed in each window. */
 export interface Limits {
@@ -163,19 +164,17 @@ export function giveBack(usage: Usage, { epoch, minute, size, unused }: Returned
   return isOfMinute ? { ...day, used: used - unused, leased: leased - size } : day;
 }
 
-/** Refused requests. */
-export interface Refused {
-  readonly count: number;
-  /** The number of them that count toward a ban. */
-  readonly strikes: number;
-}
-
 /**
- * Counts refused requests. A holder that gets more strikes within a minute than its limit per minute is banned. Each
- * further ban within a day of the end of the last one is twice as long. A current ban is not extended, because another
- * process might have just started it.
+ * Counts refused requests. The strike that is the last of those allowed in a minute begins a ban. Each further ban within
+ * a day of the end of the last one is twice as long. A current ban is not extended, because another process might have
+ * just started it.
  */
-export function refuse(usage: Usage, limits: Limits, { count, strikes: added }: Refused, now: number): Usage {
+export function refuse(
+  usage: Usage,
+  limits: Limits,
+  { count, strikes: added }: Pick<Refusals, "count" | "strikes">,
+  now: number,
+): Usage {
   const strikes = usage.strikes + added;
   const after = {
     ...usage,
@@ -183,7 +182,8 @@ export function refuse(usage: Usage, limits: Limits, { count, strikes: added }: 
     refused: usage.refused + count,
     refusedToday: usage.refusedToday + count,
   };
-  if (strikes <= limits.minute || usage.bannedUntil > now) return after;
+  // Without a new strike, there is no new ban, even if those of an earlier one still count.
+  if (added === 0 || strikes < strikesToBan(limits) || usage.bannedUntil > now) return after;
   const bans = now - usage.bannedUntil < DAY ? usage.bans + 1 : 1;
   return { ...after, bans, bannedUntil: now + Math.min(FIRST_BAN * 2 ** (bans - 1), LONGEST_BAN) };
 }

@@ -5,8 +5,13 @@ import type { Resource } from "../resource/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import { type Content, type Html, html } from "./html.ts";
 
-const RETRY = `async function send(url, init) {
+const RETRY = `let resumeAt = 0; // for all requests with the same key
+
+async function send(url, init) {
   for (let attempt = 0;; attempt++) {
+    while (Date.now() < resumeAt) {
+      await new Promise((go) => setTimeout(go, resumeAt - Date.now()));
+    }
     const response = await fetch(url, init);
     const { headers, status } = response;
     const isRefused = status === 429 || status === 503;
@@ -14,7 +19,7 @@ const RETRY = `async function send(url, init) {
     const seconds = Number(headers.get("Retry-After")) || 1;
     const jitter = 1 + Math.random() / 4;
     const ms = seconds * 2 ** attempt * jitter * 1_000;
-    await new Promise((go) => setTimeout(go, ms));
+    resumeAt = Math.max(resumeAt, Date.now() + ms);
   }
 }`;
 
@@ -74,10 +79,11 @@ export function limitsSection({ many }: Nouns): Html {
         refuses. For a higher plan, ask the operator of the service.
       </p>
       <p>
-        Requests that arrive more than a second after the first 429 of a minute count toward a ban. If more of them
-        arrive in that minute than the limit per minute allows, the account is banned for 5 minutes.
+        Refused requests that arrive more than 5 seconds after the first 429 of a minute count toward a ban. With
+        five times as many of them in that minute as the limit per minute allows, the account is banned for 5 minutes.
         Each further ban within a day is twice as long, up to 24 hours. Requests during a ban do not extend
-        it. If you stop at the first 429 and wait <code>Retry-After</code> seconds, you are never banned.
+        it. If all clients of the account stop at the first 429 and wait <code>Retry-After</code> seconds, it is
+        never banned.
       </p>
       <p>
         A list returns up to 20 ${many}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
@@ -158,8 +164,8 @@ export function retriesSection({ one }: Nouns): Html {
   return section("retries", "Retries", [
     html`
       <p>
-        After 429 or 503, wait at least <code>Retry-After</code> seconds, then send the request again. If it is
-        refused again, wait longer each time. Add some jitter, so that clients do not all retry at once. If the
+        After 429 or 503, send nothing with this key for at least <code>Retry-After</code> seconds, then send the
+        request again. If it is refused again, wait longer each time. Add some jitter, so that clients do not all retry at once. If the
         daily limit is used up, <code>Retry-After</code> can be hours. Most other 4xx responses recur until you
         fix the request.
       </p>

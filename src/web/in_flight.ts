@@ -60,7 +60,7 @@ export class Budget {
 /** A request to respond to. */
 export interface InFlightRequest<Answer, Result> {
   /** Time of arrival, on the `performance.now()` clock. */
-  readonly started: number;
+  readonly at: number;
   /** Maximum time to respond, in ms; by default that of the limits. */
   readonly timeoutMs?: number | undefined;
   readonly isForMonitoring?: boolean;
@@ -102,7 +102,7 @@ interface Group {
  *
  * const inFlight = new InFlight({ capacity: 1, monitoring: 1, budgetMs: 10, stopMs: 10 });
  * const answer = inFlight.answer({
- *   started: performance.now(),
+ *   at: performance.now(),
  *   work: () => new Promise<string>(() => {}),
  *   finish: (answer) => answer,
  *   fail: (error) => error instanceof OutOfTime ? "too late" : "failed",
@@ -145,8 +145,8 @@ export class InFlight {
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
   answer<Answer, Result>(request: InFlightRequest<Answer, Result>): Result | Promise<Result> {
-    const { started, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = request;
-    const budget = new Budget(started + timeoutMs);
+    const { at, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = request;
+    const budget = new Budget(at + timeoutMs);
     if (ready) return this.#inTime(request, budget, () => work(budget));
     try {
       const answer = work(budget);

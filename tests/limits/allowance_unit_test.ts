@@ -129,16 +129,13 @@ class Tenancy implements Disposable {
 
   /** Sends requests that wait for a run. */
   ask(count: number, credential = "key"): Promise<(Decision | typeof AGAIN)[]> {
-    const request = { credential, now: this.now, arrived: performance.now() };
-    return Promise.all(Array.from({ length: count }, () => this.allowance.request(request)));
+    const request = { credential, now: this.now, at: performance.now() };
+    return Promise.all(Array.from({ length: count }, () => this.allowance.decideInRun(request)));
   }
 
   /** The outcomes of requests that wait for a run: `ok`, a refusal, or `again`. */
   async outcomes(requests: Promise<(Decision | typeof AGAIN)[]>, ms = 10_000): Promise<string[]> {
     const decided = await this.time.until(requests, ms);
-    for (const decision of decided) {
-      if (decision !== AGAIN && decision.refusal) this.allowance.tell(decision);
-    }
     return decided.map((decision) => decision === AGAIN ? "again" : decision.refusal ?? "ok");
   }
 
@@ -155,8 +152,7 @@ class Tenancy implements Disposable {
   }
 
   decide(): string | undefined {
-    const decision = this.allowance.decide(performance.now());
-    if (decision?.refusal) this.allowance.tell(decision);
+    const decision = this.allowance.decideFromMemory(performance.now());
     return decision && (decision.refusal ?? "ok");
   }
 
@@ -200,7 +196,7 @@ Deno.test.each([
   assertEquals(tenancy.allowance.isActive, false);
 });
 
-Deno.test("Allowance.request() reports the limits under which a request was charged", async () => {
+Deno.test("Allowance.decideInRun() reports the limits under which a request was charged", async () => {
   using tenancy = await Tenancy.open(SMALL);
   atNextCommit(tenancy.network, async (apply) => {
     const result = apply();
@@ -230,7 +226,7 @@ Deno.test("Allowance decides again if its row has changed, and only the last dec
   assertEquals(tenancy.counts, [101, 0]);
 });
 
-Deno.test("Allowance.decide() hands out only what is left of the lease", async () => {
+Deno.test("Allowance.decideFromMemory() hands out only what is left of the lease", async () => {
   using tenancy = await Tenancy.open({ minute: 300, day: 9_000 });
   await tenancy.lease();
   const { left } = tenancy.allowance;
@@ -239,7 +235,7 @@ Deno.test("Allowance.decide() hands out only what is left of the lease", async (
   const handedOut = Array.from({ length: 10 }, () => tenancy.decide());
 
   assertEquals(handedOut.filter((one) => one !== undefined).length, left);
-  assertEquals(tenancy.allowance.needsTransaction(), true);
+  assertEquals(tenancy.allowance.outlook, undefined);
 });
 
 Deno.test("Allowance renews a lease that is low, adds to it, and settles its used permits", async () => {
@@ -393,30 +389,50 @@ Deno.test("Allowance counts no strikes of earlier refusals if a run is unsure wh
   assertEquals(tenancy.usage.refused, 1);
 });
 
-Deno.test("Allowance.decide() leaves the refusal that starts a ban to a transaction", async () => {
+Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to a transaction", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
   assertEquals(tenancy.decide(), "minute");
-  await tenancy.time.advance(1_001);
+  await tenancy.time.advance(5_001);
 
-  assertEquals([1, 2, 3].map(() => tenancy.decide()), ["minute", "minute", undefined]);
+  const outcomes = Array.from({ length: 10 }, () => tenancy.decide());
+  assertEquals(outcomes, [...Array(9).fill("minute"), undefined]);
   assertEquals(await tenancy.outcomes(tenancy.ask(2)), ["ban", "ban"]);
   assertEquals(tenancy.decide(), "ban");
   const { strikes, refused } = tenancy.usage;
-  assertEquals([strikes, refused], [3, 4]);
+  assertEquals([strikes, refused], [10, 11]);
 });
 
-Deno.test("Allowance.decide() also counts the strikes that a run is writing", async () => {
+Deno.test("Allowance.decideFromMemory() also counts the strikes that a run is writing, until it has failed", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
   tenancy.decide();
-  await tenancy.time.advance(1_001);
-  tenancy.decide();
+  await tenancy.time.advance(5_001);
+  for (let count = 0; count < 9; count++) tenancy.decide();
   atNextCommit(tenancy.network, hang);
   await tenancy.time.advance(300);
 
-  assertEquals([tenancy.decide(), tenancy.decide()], ["minute", undefined]);
+  assertEquals([tenancy.decide(), tenancy.usage.strikes], [undefined, 0]);
 });
 
-Deno.test("Allowance.decide() refuses nobody while a permit may come back", async () => {
+Deno.test("Allowance counts no strikes in a minute that is over, and judges the next one anew", async () => {
+  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  tenancy.decide();
+  await tenancy.time.advance(5_001);
+  for (let count = 0; count < 9; count++) tenancy.decide();
+  tenancy.now = LATER;
+
+  assertEquals(await tenancy.outcomes(tenancy.ask(4)), ["ok", "ok", "minute", "minute"]);
+
+  const { strikes, refused, refusedToday } = tenancy.usage;
+  assertEquals([strikes, refused, refusedToday], [0, 2, 12]);
+  await tenancy.time.advance(5_000);
+  tenancy.decide();
+  await tenancy.time.advance(1);
+  tenancy.decide();
+  await tenancy.settle();
+  assertEquals(tenancy.usage.strikes, 1);
+});
+
+Deno.test("Allowance.decideFromMemory() refuses nobody while a permit may come back", async () => {
   using tenancy = await Tenancy.open(SMALL);
   const [decision] = await tenancy.grant(2);
   assert(decision);
@@ -435,7 +451,7 @@ for (
     ["the account has changed", {}, { credential: "key" }, false],
   ] as const
 ) {
-  Deno.test(`Allowance.decide() refuses ${isCertain ? "" : "nothing "}after requests waited in vain, if ${what}`, async () => {
+  Deno.test(`Allowance.decideFromMemory() refuses ${isCertain ? "" : "nothing "}after requests waited in vain, if ${what}`, async () => {
     using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
     assertEquals(tenancy.decide(), undefined);
     const before = tenancy.time.now;
@@ -466,7 +482,7 @@ Deno.test.each([
   assertEquals(await tenancy.outcomes(request), ["ok"]);
 });
 
-Deno.test("Allowance.decide() refuses nobody on rows read before other processes had to give permits back", async () => {
+Deno.test("Allowance.decideFromMemory() refuses nobody on rows read before other processes had to give permits back", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
   await tenancy.time.advance(2 * RETURN_TIME);
@@ -533,10 +549,10 @@ Deno.test.each([0, 1, 2, 3])(
   async (microtasks) => {
     using tenancy = await Tenancy.open();
     const send = async (): Promise<Decision> => {
-      const arrived = performance.now();
-      const decision = await tenancy.allowance.request({ credential: "key", now: tenancy.now, arrived });
+      const at = performance.now();
+      const decision = await tenancy.allowance.decideInRun({ credential: "key", now: tenancy.now, at });
       for (let count = 0; count < microtasks; count++) await undefined;
-      return decision === AGAIN ? tenancy.allowance.decide(arrived) ?? send() : decision;
+      return decision === AGAIN ? tenancy.allowance.decideFromMemory(at) ?? send() : decision;
     };
     const { promise, resolve } = Promise.withResolvers<Decision[]>();
     atNextCommit(tenancy.network, (apply) => {
@@ -652,7 +668,7 @@ for (
     ["was last seen in an earlier minute", {}, LATER],
   ] as const
 ) {
-  Deno.test(`Allowance.decide() hands out nothing of a lease when the account ${what}, and gives it back`, async () => {
+  Deno.test(`Allowance.decideFromMemory() hands out nothing of a lease when the account ${what}, and gives it back`, async () => {
     using tenancy = await Tenancy.open();
     await tenancy.lease();
     if ("limits" in change) await tenancy.change(change);
@@ -668,7 +684,7 @@ for (
   });
 }
 
-Deno.test("Allowance.decide() hands out nothing of a lease that is older than two seconds", async () => {
+Deno.test("Allowance.decideFromMemory() hands out nothing of a lease that is older than two seconds", async () => {
   using tenancy = await Tenancy.open();
   await tenancy.lease();
   tenancy.network.commit = hang;

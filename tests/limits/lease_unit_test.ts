@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import {
+  type Asking,
   type Debt,
   type Demand,
   detach,
@@ -10,7 +11,6 @@ import {
   owing,
   plan,
   spent,
-  withRefused,
 } from "../../src/limits/lease.ts";
 import { UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { NOON } from "../support/time.ts";
@@ -36,16 +36,17 @@ function returned(size: number, unused: number, minute: number = NOON, epoch: nu
   return { epoch, minute, size, unused };
 }
 
-/** Plans for requests that are their own names. None waits, and those with a capital letter are strikes. */
-function planFor(usage: Partial<Usage>, demand: Partial<Demand<string>>, limits = LIMITS, now = NOON) {
+/** Requests that arrived one after the other. */
+const [A, B, C, D] = [{ at: 1 }, { at: 2 }, { at: 3 }, { at: 4 }] as const;
+
+/** Plans for requests, none of which waits. */
+function planFor(usage: Partial<Usage>, demand: Partial<Demand<Asking>>, limits = LIMITS, now = NOON) {
   return plan({ ...NOW, ...usage }, limits, {
     debt: NO_DEBT,
-    of: "row",
     requests: [],
     served: 0,
     left: undefined,
     mayWait: () => false,
-    isStrike: (request) => request === request.toUpperCase(),
     ...demand,
   }, now);
 }
@@ -66,12 +67,19 @@ Deno.test("owing() adds up permits of the same epoch and minute, and no others",
   ]);
 });
 
-Deno.test("joined() adds up refusals in the same state of the row, and otherwise keeps the later ones", () => {
-  const refused = (of: string, since: number) => withRefused(NO_DEBT, { of, count: 3, strikes: 1, since });
+Deno.test("joined() adds up refusals of the same minute, and otherwise keeps those of the later one", () => {
+  const refused = (minute: number, first: number): Debt => ({
+    ...NO_DEBT,
+    refusals: { minute, first, count: 3, strikes: 1 },
+  });
+  const sum = { minute: NOON, first: 1, count: 6, strikes: 2 };
 
-  assertEquals(joined(refused("a", 1), refused("a", 2)).refused, { of: "a", count: 6, strikes: 2, since: 1 });
-  assertEquals(joined(refused("a", 1), refused("b", 2)).refused, { of: "b", count: 3, strikes: 1, since: 2 });
-  assertEquals(joined(refused("a", 1), owing(NO_DEBT, returned(1, 1))).refused?.of, "a");
+  assertEquals(joined(refused(NOON, 2), refused(NOON, 1)).refusals, sum);
+  for (
+    const debts of [[NOON, LATER], [LATER, NOON]].map((minutes) => minutes.map((one) => refused(one, 2)))
+  ) {
+    assertEquals(debts.reduce(joined, NO_DEBT).refusals, { minute: LATER, first: 2, count: 3, strikes: 1 });
+  }
 });
 
 Deno.test("detach() returns what is left and used, but not what is on its way", () => {
@@ -91,17 +99,17 @@ Deno.test("plan() settles debts before it takes permits", () => {
 
   const { usage, granted, refused, isChange } = planFor(
     { used: 60, usedToday: 60, leased: 9, leasedToday: 9 },
-    { debt, requests: ["a", "b", "c", "d"] },
+    { debt, requests: [A, B, C, D] },
   );
 
   assertEquals([usage.used, usage.usedToday, usage.leased, usage.leasedToday], [60, 60, 3, 3]);
-  assertEquals([granted, refused, isChange], [["a", "b", "c"], [{ request: "d", refusal: "minute" }], true]);
+  assertEquals([granted, refused, isChange], [[A, B, C], [{ request: D, refusal: "minute" }], true]);
 });
 
 Deno.test("plan() writes a permit that is given back and taken again", () => {
   const { usage, isChange } = planFor(
     { used: 7, usedToday: 7 },
-    { debt: owing(NO_DEBT, returned(0, 1)), requests: ["a"] },
+    { debt: owing(NO_DEBT, returned(0, 1)), requests: [A] },
   );
 
   assertEquals([usage.used, isChange], [7, true]);
@@ -115,7 +123,7 @@ Deno.test("plan() writes nothing if the window has only moved, or every debt is 
 
 Deno.test("plan() leases only if the process asks for permits", () => {
   const limits = { minute: 1_000, day: 9_000 };
-  const ahead = (demand: Partial<Demand<string>>) => planFor({}, demand, limits).ahead;
+  const ahead = (demand: Partial<Demand<Asking>>) => planFor({}, demand, limits).ahead;
 
   assertEquals(ahead({ left: undefined, served: 9 }), 0);
   assertEquals(ahead({ left: 0 }), 10);
@@ -125,7 +133,7 @@ Deno.test("plan() leases only if the process asks for permits", () => {
 });
 
 Deno.test("plan() says whether more permits are needed than can be leased", () => {
-  const isDenied = (usage: Partial<Usage>, demand: Partial<Demand<string>>) =>
+  const isDenied = (usage: Partial<Usage>, demand: Partial<Demand<Asking>>) =>
     planFor(usage, demand).isDenied;
 
   assertEquals(isDenied({}, { left: 3, served: 2 }), false);
@@ -138,37 +146,54 @@ Deno.test("plan() says whether more permits are needed than can be leased", () =
 Deno.test("plan() lets requests wait while permits may come back, and grants what there is", () => {
   const { granted, waiting, refused, usage } = planFor(
     { used: 58, usedToday: 58, leased: 1 },
-    { requests: ["a", "b", "c"], mayWait: ({ leased }, window) => leased === 1 && window === "minute" },
+    { requests: [A, B, C], mayWait: ({ leased }, window) => leased === 1 && window === "minute" },
   );
 
-  assertEquals([granted, waiting, refused], [["a", "b"], ["c"], []]);
+  assertEquals([granted, waiting, refused], [[A, B], [C], []]);
   assertEquals([usage.refused, usage.noLeasesUntil], [0, LATER]);
 });
 
-Deno.test("plan() judges each refusal by its own request", () => {
-  const { refused, usage } = planFor(
-    { used: 2, usedToday: 2, strikes: 1 },
-    { requests: ["a", "B", "c", "D", "e", "F"] },
+Deno.test("plan() judges each refusal by its own request, and bans at the last strike", () => {
+  const first = performance.now();
+  const { refused, usage, refusals } = planFor(
+    { used: 2, usedToday: 2, strikes: 8 },
+    {
+      debt: { ...NO_DEBT, refusals: { minute: NOON, first, count: 0, strikes: 0 } },
+      requests: [0, 5_001, 5_000, 5_001, 0, 5_001].map((ms) => ({ at: first + ms })),
+    },
     { minute: 2, day: 9 },
   );
 
   assertEquals(refused.map(({ refusal }) => refusal), ["minute", "minute", "minute", "ban", "ban", "ban"]);
-  assertEquals([usage.strikes, usage.refused, usage.refusedToday, usage.bans], [3, 4, 4, 1]);
+  assertEquals([usage.strikes, usage.refused, usage.refusedToday, usage.bans], [10, 4, 4, 1]);
+  assertEquals(refusals, { minute: NOON, first, count: 4, strikes: 2 });
+});
+
+Deno.test("plan() counts no refusal of a request that is spared", () => {
+  const { refused, isChange } = planFor(
+    { used: 60, usedToday: 60, noLeasesUntil: LATER },
+    { requests: [{ at: Infinity, isSpared: true }] },
+  );
+
+  assertEquals([refused.map(({ refusal }) => refusal), isChange], [["minute"], false]);
 });
 
 Deno.test("plan() counts no refusals during a ban", () => {
-  const { refused, isChange } = planFor({ bannedUntil: LATER }, { requests: ["A"] });
+  const { refused, isChange } = planFor({ bannedUntil: LATER }, { requests: [A] });
 
-  assertEquals([refused, isChange], [[{ request: "A", refusal: "ban" }], false]);
+  assertEquals([refused, isChange], [[{ request: A, refusal: "ban" }], false]);
 });
 
-Deno.test("plan() counts refusals of the same state of the row, and drops others", () => {
-  const debt: Debt = withRefused(NO_DEBT, { of: "row", count: 5, strikes: 2, since: 0 });
+Deno.test.each(
+  [
+    ["strikes and refusals", "the minute", NOON, NOON, [5, 5, 2, true]],
+    ["refusals, but no strikes,", "the minute before", NOON, LATER, [0, 5, 0, true]],
+    ["nothing", "another minute", LATER, NOON, [0, 0, 0, false]],
+  ] as const,
+)("plan() counts %s of %s", (_, _of, minute, now, counts) => {
+  const debt = { ...NO_DEBT, refusals: { minute, first: 0, count: 5, strikes: 2 } };
 
-  const counts = ["row", "another"].map((of) => {
-    const { usage, isChange } = planFor({}, { debt, of });
-    return [usage.refused, usage.refusedToday, usage.strikes, isChange];
-  });
+  const { usage, isChange } = planFor({}, { debt }, LIMITS, now);
 
-  assertEquals(counts, [[5, 5, 2, true], [0, 0, 0, false]]);
+  assertEquals<unknown>([usage.refused, usage.refusedToday, usage.strikes, isChange], counts);
 });

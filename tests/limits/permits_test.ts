@@ -24,8 +24,8 @@ Deno.test("Permits admit exactly the limit in two processes that settle between 
   for (let round = 0; round < 8; round++) {
     for (const permits of processes) {
       const state = decodeState(ACCOUNTS, account.id, rows);
-      const request = { credential: account.keyHash, now: service.now, arrived: performance.now() };
-      const decision = state && await permits.learn(state, 0).request(request);
+      const request = { credential: account.keyHash, now: service.now, at: performance.now() };
+      const decision = state && await permits.learn(state, 0).decideInRun(request);
       refused.push(decision === undefined || decision === AGAIN || decision.refusal !== undefined);
       await permits.settle();
     }

@@ -22,7 +22,8 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const MIDNIGHT = NOON + 12 * HOUR;
 const LIMITS = { minute: 2, day: 5 };
-const THREE = { count: 3, strikes: 3 };
+/** With these, the limits allow a ban. */
+const TEN = { count: 10, strikes: 10 };
 
 /** Decides on requests at these times. Returns the decisions, and the usage afterwards. */
 function requestsAt(
@@ -42,44 +43,52 @@ function requestsAt(
 
 const used: Usage = { ...UNUSED, minute: NOON, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
 
-Deno.test("refuse() bans an account with more strikes in a minute than its limit per minute", () => {
-  const { decisions, usage } = requestsAt(Array(6).fill(NOON));
+Deno.test("refuse() bans an account at five strikes in a minute for each request that its limit allows", () => {
+  const { decisions, usage } = requestsAt(Array(13).fill(NOON));
 
-  assertEquals(decisions, ["admitted", "admitted", "minute", "minute", "minute", "ban"]);
-  assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 3]);
+  assertEquals(decisions, ["admitted", "admitted", ...Array(10).fill("minute"), "ban"]);
+  assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 10]);
 });
 
 Deno.test("refuse() also counts refusals of the day toward the limit per minute", () => {
-  const { decisions } = requestsAt(Array(6).fill(NOON), { limits: { minute: 3, day: 1 } });
+  const { decisions } = requestsAt(Array(7).fill(NOON), { limits: { minute: 1, day: 0 } });
 
-  assertEquals(decisions, ["admitted", "day", "day", "day", "day", "ban"]);
+  assertEquals(decisions, ["day", "day", "day", "day", "day", "ban", "ban"]);
 });
 
 Deno.test("refuse() does not ban for refusals that are no strikes", () => {
   const { strikes, refused, refusedToday, bannedUntil } = refuse(
     used,
     LIMITS,
-    { count: 9, strikes: 2 },
+    { count: 99, strikes: 9 },
     NOON,
   );
 
-  assertEquals([strikes, refused, refusedToday, bannedUntil], [2, 9, 9, 0]);
+  assertEquals([strikes, refused, refusedToday, bannedUntil], [9, 99, 99, 0]);
+});
+
+Deno.test("refuse() begins no ban without a new strike, even if there are enough", () => {
+  const before = { ...used, strikes: 99, bannedUntil: NOON - 1 };
+
+  const bans = [0, 1].map((strikes) => refuse(before, LIMITS, { count: 1, strikes }, NOON).bans);
+
+  assertEquals(bans, [0, 1]);
 });
 
 Deno.test("refuse() counts strikes per minute, and the sum of refusals per day", () => {
-  const times = [...Array(4).fill(NOON), ...Array(4).fill(NOON + MINUTE)];
+  const times = [...Array(11).fill(NOON), ...Array(11).fill(NOON + MINUTE)];
 
   const { usage } = requestsAt(times, { limits: { minute: 2, day: 9 } });
 
-  assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [2, 4, 0]);
+  assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [9, 18, 0]);
 });
 
 Deno.test("refuse() counts refusals during a ban, but does not extend it", () => {
-  const banned = refuse(roll(UNUSED, NOON), LIMITS, THREE, NOON);
+  const banned = refuse(roll(UNUSED, NOON), LIMITS, TEN, NOON);
 
-  const { bannedUntil, bans, refusedToday } = refuse(banned, LIMITS, THREE, NOON + 1);
+  const { bannedUntil, bans, refusedToday } = refuse(banned, LIMITS, TEN, NOON + 1);
 
-  assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 6]);
+  assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 20]);
 });
 
 /** The length of each ban, in minutes, if each begins `pause` ms after the end of the previous one. */
@@ -87,7 +96,7 @@ function banMinutes(count: number, pause: number): number[] {
   let usage = UNUSED;
   let now = NOON;
   return Array.from({ length: count }, () => {
-    usage = refuse(roll(usage, now), LIMITS, THREE, now);
+    usage = refuse(roll(usage, now), LIMITS, TEN, now);
     const minutes = (usage.bannedUntil - now) / MINUTE;
     now = usage.bannedUntil + pause;
     return minutes;

@@ -3,8 +3,10 @@ import { assert } from "@std/assert";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
-/** A request that arrives within this time after the first 429 of a minute does not count toward a ban, in ms. */
-const UNAWARE = 1_000;
+/** A request that arrives within this time after the first refusal of a minute does not count toward a ban, in ms. */
+const UNAWARE = 5_000;
+/** A ban needs this many times as many strikes in a minute as the limit per minute. */
+const STRIKES = 5;
 
 /** A period of time, including both ends. */
 export interface Span {
@@ -92,8 +94,8 @@ export class Customer {
   /** Number of admitted requests by window, and of refused ones that may count toward a ban by minute. */
   readonly #admitted: Map<string, number> = new Map();
   readonly #strikes: Map<number, number> = new Map();
-  /** When a response was first refused in each minute. */
-  readonly #toldAt: Map<number, number> = new Map();
+  /** When the first refused request of each minute arrived. */
+  readonly #firstRefused: Map<number, number> = new Map();
   #unbannedAt = -Infinity;
   #resetAt = -Infinity;
 
@@ -204,7 +206,7 @@ export class Customer {
   #checkLimits(
     { outcome }: Charge,
     untilReset: Limits,
-    { clock, from: arrived, to: told, clockThen }: Exchange,
+    { clock, from: arrived, clockThen }: Exchange,
     span: Span,
     { losePermits, mayRefuse }: Faults,
   ): void {
@@ -226,9 +228,9 @@ export class Customer {
       } else {
         // Refusals of the minute count toward a ban, whichever window was full, if a client could already know of one.
         const minute = windowOf(untilReset.minute, clock, MINUTE);
-        const toldAt = this.#toldAt.get(minute) ?? told;
-        this.#toldAt.set(minute, toldAt);
-        if (arrived > toldAt + UNAWARE) this.#strikes.set(minute, (this.#strikes.get(minute) ?? 0) + 1);
+        const first = Math.min(arrived, this.#firstRefused.get(minute) ?? Infinity);
+        this.#firstRefused.set(minute, first);
+        if (arrived > first + UNAWARE) this.#strikes.set(minute, (this.#strikes.get(minute) ?? 0) + 1);
         if (losePermits || mayRefuse || this.wasReset) continue;
         const least = Math.min(...inForce.map((limits) => limits[unit]));
         const known = this.count(window) + this.unanswered + this.failed;
@@ -236,9 +238,11 @@ export class Customer {
       }
     }
     if (outcome === "429 key_banned") {
-      const strikes = Math.max(0, ...this.#strikes.values()) + this.unanswered + this.failed + this.slack + 1;
-      const least = Math.min(...this.limits.map(({ limits }) => limits.minute));
-      assert(this.ban || strikes > least || this.wasReset, `Banned after ${strikes} strikes of ${least}`);
+      const strikes = Math.max(0, ...this.#strikes.values()) + this.unanswered + this.slack + 1;
+      const least = STRIKES * Math.min(...this.limits.map(({ limits }) => limits.minute));
+      // The first refusal may have been that of a request that got 503.
+      const isAllowed = this.ban || strikes >= least || this.wasReset || this.failed > 0;
+      assert(isAllowed, `Banned after ${strikes} strikes of ${least}`);
       const to = clock.from + (untilReset.minute - 1) * 1_000;
       if (span.from > this.#unbannedAt) this.ban ??= { from: span.to, to };
     } else if (this.ban && !outcome.startsWith("429") && !losePermits && !mayRefuse) {

@@ -150,7 +150,7 @@ Deno.test("accounts list and show print accounts and their usage, but no key", a
     usage: {
       minute: { used: 3, start: "2027-01-15T12:00:00.000Z", reset: "2027-01-15T12:01:00.000Z" },
       day: { used: 3, reset: "2027-01-16T00:00:00.000Z" },
-      refusedThisMinute: 5,
+      refusedThisMinute: 16,
     },
     bannedUntil: "2027-01-15T12:05:00.000Z",
     bans: 1,

@@ -87,13 +87,13 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans", async (
   const counts = {
     'requests_total{route="/v1/things",method="POST",status="201"}': 1,
     'requests_total{route="/v1/things",method="GET",status="200"}': 60,
-    'requests_total{route="/v1/things",method="GET",status="429"}': 62,
+    'requests_total{route="/v1/things",method="GET",status="429"}': 301,
     'requests_total{route="/v1/things",method="other",status="405"}': 1,
-    'request_duration_seconds_count{route="/v1/things"}': 124,
+    'request_duration_seconds_count{route="/v1/things"}': 363,
     'admitted_total{plan="business"}': 1,
     'admitted_total{plan="free"}': 60,
     'admitted_total{plan=""}': 1,
-    'refused_total{plan="free",code="rate_limit_minute"}': 61,
+    'refused_total{plan="free",code="rate_limit_minute"}': 300,
     'refused_total{plan="free",code="key_banned"}': 1,
     "bans_total": 1,
   };

@@ -7,6 +7,7 @@ import { html as template } from "../../src/page/html.ts";
 import { LEAD, SUMMARY, TAGLINE } from "../../src/page/identity.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { SAMPLES } from "../support/operations.ts";
+import { VirtualTime } from "../support/time.ts";
 
 const FOLDER = new URL("../../src/page/", import.meta.url);
 const MAX_BYTES = 30_000;
@@ -269,19 +270,48 @@ Deno.test("service returns the icon as SVG at both paths", async () => {
   }
 });
 
-Deno.test("getPage() contains a retry function that waits for Retry-After, doubled each time", async () => {
+/** The retry function of the guide, in virtual time. */
+async function retryFunction(fetch: () => Promise<Response>): Promise<() => Promise<Response>> {
   const [, code = ""] = /<pre id="retry-code">([^<]*)</.exec((await getPage()).html) ?? [];
-  const source = code.replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
-  const send = new Function("fetch", "setTimeout", `${source}; return send("/");`);
-  for (const status of [429, 503]) {
-    const waits: number[] = [];
-    const response = await send(
-      () => Promise.resolve(new Response(null, { status, headers: { "retry-after": "7" } })),
-      (go: () => void, ms: number) => (waits.push(ms), go()),
-    );
+  const source = code.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll(/&quot;/g, '"');
+  const date = { now: () => performance.now() };
+  return new Function("fetch", "Date", `${source}; return () => send("/");`)(fetch, date);
+}
+
+for (const status of [429, 503]) {
+  Deno.test(`getPage() contains a retry function that waits for Retry-After of ${status}, doubled each time`, async () => {
+    const sent: number[] = [];
+    const send = await retryFunction(() => {
+      sent.push(performance.now());
+      return Promise.resolve(new Response(null, { status, headers: { "retry-after": "7" } }));
+    });
+    using time = new VirtualTime();
+
+    const response = await time.until(send(), 1_000_000);
 
     assertEquals(response.status, status);
+    const waits = sent.slice(1).map((at, index) => at - (sent[index] ?? 0));
     assertEquals(waits.length, 4);
     assert(waits.every((ms, index) => ms >= 7_000 * 2 ** index && ms < 8_750 * 2 ** index), `${waits}`);
-  }
+  });
+}
+
+Deno.test("getPage() contains a retry function that sends nothing while any of its requests waits", async () => {
+  const sent: number[] = [];
+  const send = await retryFunction(() => {
+    sent.push(performance.now());
+    const isRefused = performance.now() < 7_000;
+    return Promise.resolve(
+      isRefused ? new Response(null, { status: 429, headers: { "retry-after": "7" } }) : new Response(),
+    );
+  });
+  using time = new VirtualTime();
+
+  const early = [send(), send()];
+  await time.advance(3_000);
+  const responses = await time.until(Promise.all([...early, send()]), 20_000);
+
+  assertEquals(responses.map(({ status }) => status), [200, 200, 200]);
+  assertEquals(sent.slice(0, 2), [0, 0]);
+  assert(Math.min(...sent.slice(2)) >= 7_000, `${sent}`);
 });

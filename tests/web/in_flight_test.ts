@@ -26,7 +26,7 @@ function answered<Answer>(
   const finish = (answer: Answer) => Promise.resolve(answer);
   const fail = (error: unknown) => Promise.reject(error);
   return Promise.resolve(
-    inFlight.answer<Answer, Promise<Answer>>({ started: performance.now(), ready, work, finish, fail }),
+    inFlight.answer<Answer, Promise<Answer>>({ at: performance.now(), ready, work, finish, fail }),
   );
 }
 
@@ -96,7 +96,7 @@ Deno.test("answer() returns a synchronous answer without a promise", () => {
   const inFlight = new InFlight();
 
   const finish = (answer: number) => answer;
-  const answer = inFlight.answer({ started: performance.now(), work: () => 5, finish, fail: () => NaN });
+  const answer = inFlight.answer({ at: performance.now(), work: () => 5, finish, fail: () => NaN });
 
   assertEquals([answer, inFlight.size], [5, 0]);
 });
@@ -123,7 +123,7 @@ Deno.test("answer() calls late() only if work rejects after its request has time
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
     inFlight.answer<string, void>({
-      started: performance.now(),
+      at: performance.now(),
       ready,
       work: () => pause(ms).then(() => Promise.reject(name)),
       finish: () => {},
@@ -237,6 +237,7 @@ Deno.test("stop() waits for the last answer, but at most stopMs, even for paused
 Deno.test("service returns 503 overloaded and charges nothing while it is at capacity", async () => {
   await using service = await Harness.open({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 }) });
   const { apiKey: key } = await service.createAccount();
+  await service.fetch("GET /v1/nowhere", { key }); // From now on, the key is in memory.
   const { promise, resolve } = Promise.withResolvers<void>();
   const first = service.fetch("POST /v1/things", { key, ...slowly(() => promise) });
 
