@@ -62,3 +62,37 @@ Deno.test("each alerts.yml is tested by one in tests", async () => {
     assertEquals(new URL(path, tests), file);
   }
 });
+
+/** Whether Prometheus's tools are installed. */
+const HAS_PROMTOOL = await new Deno.Command("promtool", { args: ["--version"] }).output().then(
+  () => true,
+  () => false,
+);
+
+Deno.test("guide for operators configures Prometheus with every alerts.yml", async (t) => {
+  const root = new URL("../../", import.meta.url).pathname;
+  const guide = await Deno.readTextFile(`${root}src/operator/README.md`);
+  const blocks = [...guide.matchAll(/^```yaml\n((?:scrape_configs|rule_files):[^]*?)^```$/gm)].map((
+    [, yaml],
+  ) => yaml);
+  const config = blocks.join("").replaceAll("/srv/animal-store/", root);
+  const listed = [...config.matchAll(/^ +- (.+\.yml)\n/gm)].map(([line, path = ""]) => ({ line, path }));
+  const missing = listed.filter(({ path }) => !existsSync(path)); // Of parts that a fork has left out.
+
+  assertEquals(
+    listed.filter((one) => !missing.includes(one)).map(({ path }) => path),
+    FILES.map(({ pathname }) => pathname),
+  );
+  await t.step({
+    name: "promtool accepts it",
+    ignore: !HAS_PROMTOOL,
+    async fn() {
+      const file = await Deno.makeTempFile({ suffix: ".yml" });
+      await Deno.writeTextFile(file, missing.reduce((text, { line }) => text.replace(line, ""), config));
+      const { success, stderr } = await new Deno.Command("promtool", { args: ["check", "config", file] })
+        .output();
+      await Deno.remove(file);
+      assert(success, new TextDecoder().decode(stderr));
+    },
+  });
+});
