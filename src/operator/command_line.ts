@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { CorruptRow, StoreUnavailable } from "../engine/mod.ts";
-import { printable } from "./table.ts";
+import { type Output, printable } from "./table.ts";
 
 /** A task in deno.json for operators: one command, or a group from which the next word selects one. */
 export type Task<Base> =
@@ -49,15 +49,11 @@ export interface Arguments {
 }
 
 /** The environment of a command. */
-export interface CommandIo {
+export interface CommandIo extends Output {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   /** Lines of standard input. */
   readonly input: () => Promise<readonly string[]>;
-  /** Writes a line to standard output. */
-  readonly out: (line: string) => Promise<void>;
-  /** Writes a line to standard error. */
-  readonly err: (line: string) => void;
 }
 
 /** The command line is invalid. The message says what was expected. */

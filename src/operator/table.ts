@@ -1,5 +1,12 @@
 import { stringifyJson } from "../web/mod.ts";
-import type { CommandIo } from "./command_line.ts";
+
+/** The output of a command. */
+export interface Output {
+  /** Writes a line to standard output. */
+  readonly out: (line: string) => Promise<void>;
+  /** Writes a line to standard error. */
+  readonly err: (line: string) => void;
+}
 
 /** Columns of a table by name. Each function returns a cell of an item. */
 export type Columns<Item> = Readonly<Record<string, (item: Item) => unknown>>;
@@ -11,7 +18,7 @@ export type Columns<Item> = Readonly<Record<string, (item: Item) => unknown>>;
 export function startTable<Item>(
   columns: Columns<Item>,
   asJson: boolean,
-  { out, err }: Pick<CommandIo, "out" | "err">,
+  { out, err }: Output,
 ): (item: Item) => Promise<void> {
   if (!asJson) err(Object.keys(columns).join("\t"));
   return (item) => {
