@@ -4,7 +4,8 @@ import { resource } from "../../src/resource/resource.ts";
 import { quickEtagOf } from "../../src/web/etag.ts";
 import { boolean, optional } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
-import { type Commit, type CommitResult, disturbed } from "../support/fake_kv.ts";
+import { type Commit, type CommitResult, disturbed, fail } from "../support/fake_kv.ts";
+import { RecordingService } from "../support/harness.ts";
 import { HAMMER, OF_THINGS, THING_DECLARATION, THING_FIELDS } from "../support/things.ts";
 import { JSON_TYPE, requestTo } from "../support/client.ts";
 import { Workshop } from "../support/workshop.ts";
@@ -292,3 +293,29 @@ Deno.test.each<[string, (commit: Commit) => Promise<unknown>, boolean]>([
     assertEquals((await workshop.ids()).length, 1);
   },
 );
+
+Deno.test("createThing() never draws an id again if it is in doubt whether its thing was created", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { apiKey: key } = await service.createAccount();
+  const create = (headers = {}) => time.until(service.fetch(CREATE, { key, json: HAMMER, headers }), 6_000);
+  await create();
+  // The commit that creates the second thing applies. After that, nothing shows it.
+  service.disturbance = {
+    async commit(commit) {
+      if (!commit.keys.some(([kind]) => kind === "items")) return await commit.apply();
+      service.disturbance = { commit: fail, read: fail };
+      await commit.apply();
+      return await fail();
+    },
+  };
+  service.expectsErrors = true;
+
+  const second = await create(ONCE);
+  await time.advance(10_000);
+  service.disturbance = {};
+  const third = await create();
+
+  assertEquals([second.status, third.status], [503, 201]);
+  assertEquals((await third.json()).id, 3);
+});
