@@ -18,6 +18,8 @@ const CLOSED = ["base", "engine", "web", "limits", "resource"];
 const APART: readonly (readonly [string, string])[] = [["engine", "web"], ["limits", "web"]];
 const ROOT = new URL("..", import.meta.url).href;
 const ENTRIES = ["main.ts", "src/process/cli.ts"];
+/** Folders that a fork can delete. */
+const REMOTE = /^(src|tests)\/engine\/remote\//;
 
 /** The imports of each file of the service, as Deno resolves them. Paths start at the root of the repository. */
 const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
@@ -119,6 +121,16 @@ Deno.test("only catalogue.ts imports a declaration, and of the tests only its ow
   assertEquals(others.map(([file]) => file), []);
 });
 
+Deno.test("only engine/open.ts imports engine/remote, and of the tests only its own", async () => {
+  const imports = new Map([...IMPORTS, ...await Promise.all((await sourcesIn("tests")).map(readImports))]);
+  const isRemote = (file: string) => REMOTE.test(file);
+  const others = [...imports].filter(([file, targets]) =>
+    file !== "src/engine/open.ts" && !isRemote(file) && targets.some(isRemote)
+  );
+
+  assertEquals(others.map(([file]) => file), []);
+});
+
 Deno.test("tests import only src, tests/support, tests/process and their own folder, and unit tests not the harness", async () => {
   const present = await Array.fromAsync(Deno.readDir(new URL("tests", ROOT)), ({ name }) => name);
   const folders = ["support", ...FOLDERS].filter((name) => present.includes(name));
@@ -129,10 +141,9 @@ Deno.test("tests import only src, tests/support, tests/process and their own fol
     const folder = file.replace(/[^/]+$/, "");
     const isWrong = (target: string) => {
       if (target === "tests/support/harness.ts" && file.endsWith("_unit_test.ts")) return true;
-      return !["src/", "tests/support/", "tests/process/", folder].some((known) =>
-        target.startsWith(known)
-      ) &&
-        !["main.ts", "deno.json"].includes(target);
+      const known = ["src/", "tests/support/", "tests/process/", folder, "main.ts", "deno.json"];
+      if (REMOTE.test(folder)) known.push("tests/engine/", "tests/model/");
+      return !known.some((start) => target.startsWith(start));
     };
     return [...reachedFrom(file, imports)].filter(isWrong).map((target) => `${file} imports ${target}`);
   });

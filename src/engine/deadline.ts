@@ -84,3 +84,23 @@ export function againIfLocked(error: unknown): typeof AGAIN {
   if (error instanceof Error && error.message.includes("database is locked")) return AGAIN;
   throw error;
 }
+
+/**
+ * Opens a handle.
+ *
+ * @param onFailure Called if opening fails, with a promise that resolves once the attempt has ended.
+ * @throws {StoreUnavailable}
+ */
+export async function openKv(
+  path: string | undefined,
+  onFailure: (ended: Promise<void>) => void = () => {},
+): Promise<Deno.Kv> {
+  // Another process might have locked the file briefly while creating it.
+  const opening = retried(() => Deno.openKv(path).catch(againIfLocked), LOCKED);
+  try {
+    return await withDeadline(opening, KV_DEADLINE);
+  } catch (error) {
+    onFailure(opening.then((kv) => kv.close(), () => {}));
+    throw error;
+  }
+}

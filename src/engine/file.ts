@@ -1,4 +1,224 @@
 import type { StatementSync } from "node:sqlite";
+import { Metrics } from "../base/mod.ts";
+import { COMMITS, sweepMarkers } from "./abandoned.ts";
+import {
+  type Backend,
+  type BackendOptions,
+  type Build,
+  CommitInDoubt,
+  type CommitResult,
+  PAUSE,
+} from "./backend.ts";
+import {
+  AGAIN,
+  againIfLocked,
+  DeadlineExceeded,
+  KV_DEADLINE,
+  LOCKED,
+  openKv,
+  retried,
+  StoreUnavailable,
+  withDeadline,
+} from "./deadline.ts";
+import { encodeJson, type Entry, getRows, type ListOptions, listRows } from "./row.ts";
+
+/** The path for a KV in this process's memory. */
+export const MEMORY = ":memory:";
+
+/** Maximum number of checks in one commit. */
+const MAX_CHECKS = 100;
+const PROBE: Deno.KvKey = [COMMITS, "probe"];
+const SMALL = encodeJson({});
+/** Takes about as much room as the largest row that KV stores. */
+const LARGE = encodeJson({ filler: "0".repeat(65_000) });
+/** Interval between large probes, in ms. */
+const PROBE_INTERVAL = 10_000;
+/** How KV's messages name what a disk without room does. */
+const DISK_FAILURE = /\bdisk\b/;
+
+/** Options of {@linkcode FileBackend.open}. */
+export interface WatchOptions {
+  /** Called if the KV file is removed or renamed, after which every write fails. Without it, nobody notices. */
+  readonly onLost?: (error: StoreUnavailable) => void;
+}
+
+/** Options of a {@linkcode FileBackend}. */
+interface FileBackendOptions extends BackendOptions {
+  /** A handle for reads, so that they do not wait for writes. By default, there is only one handle. */
+  readonly reader?: Deno.Kv | undefined;
+  /** Undefined if SQLite cannot read the file. */
+  readonly state?: FileState | undefined;
+  readonly watch?: FileWatch | undefined;
+}
+
+/**
+ * A KV file, or a KV in memory. What SQLite acknowledged is stored, and what it refused is not, so a commit needs no
+ * marker. Only a commit that missed its deadline is in doubt, and it ends when SQLite does.
+ */
+export class FileBackend implements Backend {
+  readonly maxChecks: number = MAX_CHECKS;
+  /** Commits follow each other in SQLite, too. */
+  readonly lanes: number = 1;
+  readonly #clock: () => number;
+  readonly #state: FileState | undefined;
+  readonly #watch: FileWatch | undefined;
+  readonly #writes: Handle;
+  readonly #reads: Handle;
+  /** Whether the disk had no room for a write, and for every large probe since. */
+  #isFull = false;
+  /** When the next large probe may begin, on the `performance.now()` clock. */
+  #nextProbe = -Infinity;
+
+  constructor(
+    kv: Deno.Kv,
+    { clock, reader, state, watch, ...options }: FileBackendOptions,
+  ) {
+    this.#clock = clock;
+    this.#state = state;
+    this.#watch = watch;
+    this.#writes = new Handle(kv, options);
+    this.#reads = reader ? new Handle(reader, options) : this.#writes;
+  }
+
+  /** Opens a file or `:memory:`. */
+  static async open(
+    path: string,
+    { onLost, ...options }: BackendOptions & FileOptions & WatchOptions,
+  ): Promise<FileBackend> {
+    // A KV in memory is visible through only one handle.
+    if (path === MEMORY) return new FileBackend(await openKv(path), options);
+    await prepareFile(path, options);
+    const [kv, reader] = [await openKv(path), await openKv(path)];
+    const watch = onLost && new FileWatch(path, () => onLost(new StoreUnavailable(LOST)));
+    return new FileBackend(kv, { ...options, reader, state: await openFileState(path), watch });
+  }
+
+  get dataVersion(): number | undefined {
+    return this.#state?.version();
+  }
+
+  get size(): number | undefined {
+    return this.#state?.size();
+  }
+
+  getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
+    return this.#reads.run("read", (kv) => getRows(kv, keys));
+  }
+
+  list(selector: Deno.KvListSelector, limit: number, options?: ListOptions): Promise<Entry[]> {
+    return this.#reads.run("read", (kv) => listRows(kv, selector, limit, options));
+  }
+
+  async commit(build: Build, checks: readonly Deno.AtomicCheck[]): Promise<CommitResult> {
+    const result = await retried(() => this.#send(build, checks), LOCKED);
+    if (result.ok) return result;
+    return { ok: false, rows: await this.getMany(checks.map(({ key }) => key)) };
+  }
+
+  /** Writes a row. If the disk was full, the row is so large that there is room for others, too. */
+  async probe(): Promise<void> {
+    const isLarge = this.#isFull;
+    if (isLarge && performance.now() < this.#nextProbe) throw new StoreUnavailable("The disk was full");
+    if (isLarge) this.#nextProbe = performance.now() + PROBE_INTERVAL;
+    await this.commit((operation) => operation.set(PROBE, isLarge ? LARGE : SMALL), []);
+    if (isLarge) this.#isFull = false;
+  }
+
+  /** Removes markers of processes that reached this file through a server, or that run an earlier release. */
+  sweep(): Promise<boolean> {
+    return sweepMarkers(this, this.#clock());
+  }
+
+  /** Closes the handles. If an operation is hanging, they stay open until the process ends. */
+  close(): Promise<void> {
+    // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
+    this.#state?.close();
+    this.#watch?.close();
+    for (const handle of new Set([this.#reads, this.#writes])) handle.close();
+    return Promise.resolve();
+  }
+
+  /** Sends a commit; AGAIN if another process had locked the file. */
+  async #send(build: Build, checks: readonly Deno.AtomicCheck[]): Promise<CommitResult | typeof AGAIN> {
+    if (this.#watch?.isLost) throw new StoreUnavailable(LOST);
+    let sent: Promise<CommitResult | typeof AGAIN> | undefined;
+    try {
+      return await this.#writes.run("write", (kv) => {
+        const operation = kv.atomic().check(...checks);
+        build(operation);
+        return sent = operation.commit().then(resultOf, againIfLocked);
+      });
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#isFull ||= DISK_FAILURE.test(error.logReason);
+      if (!(error instanceof DeadlineExceeded) || sent === undefined) throw error;
+      const result = sent.then((result) => result === AGAIN ? REFUSED : result, () => REFUSED);
+      throw new CommitInDoubt(() => withDeadline(result, PAUSE), error);
+    }
+  }
+}
+
+const LOST = "The KV file was removed or renamed; restart the service";
+const REFUSED: CommitResult = { ok: false, rows: [] };
+
+function resultOf(result: Deno.KvCommitResult | Deno.KvCommitError): CommitResult {
+  return result.ok ? result : REFUSED;
+}
+
+/** A handle on a file. If an operation hangs, later ones wait until it ends, at most until their own deadline. */
+class Handle {
+  readonly #kv: Deno.Kv;
+  readonly #deadline: number;
+  readonly #metrics: Metrics;
+  /** Settles when every operation that missed its deadline has ended; undefined if there is none. */
+  #hanging: Promise<unknown> | undefined;
+
+  constructor(
+    kv: Deno.Kv,
+    { deadline = KV_DEADLINE, metrics = new Metrics() }: Omit<BackendOptions, "clock">,
+  ) {
+    this.#kv = kv;
+    this.#deadline = deadline;
+    this.#metrics = metrics;
+  }
+
+  /**
+   * @throws {StoreUnavailable} if the operation fails.
+   * @throws {DeadlineExceeded} if it takes too long.
+   */
+  async run<T>(kind: "read" | "write", operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+    const started = performance.now();
+    let left = this.#deadline;
+    let operation: Promise<T> | undefined;
+    try {
+      if (this.#hanging) {
+        await withDeadline(this.#hanging, left);
+        left -= Math.round(performance.now() - started);
+      }
+      operation = operate(this.#kv);
+      return await withDeadline(operation, left);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) this.#metrics.kvFailures.add(1, kind);
+      if (error instanceof DeadlineExceeded && operation) this.#waitFor(operation);
+      throw error;
+    } finally {
+      this.#metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
+    }
+  }
+
+  /** Closes it, unless an operation is hanging: that would block the whole process until the operation ends. */
+  close(): void {
+    if (this.#hanging === undefined) this.#kv.close();
+  }
+
+  #waitFor(operation: Promise<unknown>): void {
+    const hanging = Promise.allSettled([this.#hanging, operation]);
+    this.#hanging = hanging;
+    hanging.then(() => {
+      if (this.#hanging === hanging) this.#hanging = undefined;
+    });
+  }
+}
 
 /**
  * Creates the folder for a KV file if it does not exist. Only the folder's owner gets access.

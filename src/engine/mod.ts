@@ -12,7 +12,7 @@
  *   take 20 s or longer. To end it earlier, between two operations, pass `mayBegin`.
  * - No transaction waits forever because others write the same rows. After five seconds of conflicts, it is rejected.
  *
- * What it costs: a row with a marker for each lane, and one more check in each commit. A transaction that reads rows
+ * What it costs: one more check in each commit and, on a server, a row with a marker for each lane. A transaction that reads rows
  * needs two round trips; if its rows are passed in, it needs one. Values derived from rows are cached until a version
  * row changes, and one read of version rows tells all waiting requests whether these values are current.
  *
@@ -23,9 +23,9 @@
  *   begin with `"commits"`, belong to the engine.
  * - Keys without bigints. `run` throws a `TypeError` for a bigint in the key of a row that a transaction reads.
  * - Calls of `store.sweep()`, about once an hour, each time until it resolves to false. A killed process leaves up to
- *   about twenty markers, which only these calls remove, after a day.
- * - Processes whose clocks differ by less than half a day. If they differ by more, that alone can make a transaction
- *   end as `Unresolved`; it is still carried out at most once.
+ *   about twenty markers on a server, which only these calls remove, after a day.
+ * - On a server, processes whose clocks differ by less than half a day. If they differ by more, that alone can make a
+ *   transaction end as `Unresolved`; it is still carried out at most once.
  * - At the end, `settle()` of each `Ids`, and then `store.close()`.
  *
  * @example
@@ -61,21 +61,13 @@
  *
  * @module
  */
+export type { Patience } from "./backend.ts";
 export { batched, type BatchOptions } from "./batch.ts";
 export { VersionedCache } from "./cache.ts";
 export { AGAIN, KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
-export { makeFolder } from "./file.ts";
+export { makeFolder, MEMORY } from "./file.ts";
 export { Ids } from "./ids.ts";
-export {
-  isUrl,
-  MEMORY,
-  nameOfKv,
-  OpenError,
-  type OpenOptions,
-  openStore,
-  type Patience,
-  requireReadable,
-} from "./open.ts";
+export { isUrl, nameOfKv, OpenError, type OpenOptions, openStore, requireReadable } from "./open.ts";
 export {
   CorruptRow,
   decodeCount,

@@ -1,3 +1,9 @@
+/** Options for listing rows. */
+export interface ListOptions {
+  /** Whether to begin with the last row. */
+  readonly reverse?: boolean;
+}
+
 /** A row that exists, as KV returns it. */
 export interface Entry {
   readonly key: Deno.KvKey;
@@ -92,4 +98,18 @@ export async function getRows(kv: Deno.Kv, keys: readonly Deno.KvKey[]): Promise
   }
   const entries = await Promise.all(reads);
   return entries.flat().map((entry) => entry.versionstamp === null ? null : entry);
+}
+
+/** Maximum number of rows that KV returns in one batch. */
+const MAX_BATCH = 500;
+
+/** Reads the first `limit` rows that match a selector or, in reverse, the last ones. */
+export function listRows(
+  kv: Deno.Kv,
+  selector: Deno.KvListSelector,
+  limit: number,
+  options: ListOptions = {},
+): Promise<Entry[]> {
+  const batchSize = Math.min(limit, MAX_BATCH);
+  return Array.fromAsync(kv.list(selector, { ...options, limit, batchSize }));
 }

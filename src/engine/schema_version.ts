@@ -1,6 +1,7 @@
-import type { Connection } from "./connection.ts";
-import { AGAIN, againIfLocked, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
-import { decodeJson, encodeJson, type Entry } from "./row.ts";
+import { COMMITS } from "./abandoned.ts";
+import type { Backend } from "./backend.ts";
+import { AGAIN, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
+import { decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
 
 /** Key of the row with the schema version of all rows. */
 export const SCHEMA: Deno.KvKey = ["schema"];
@@ -15,7 +16,7 @@ export interface KnownVersions {
  * The versions that this release supports. A release with a migration raises the newest; the release after it raises
  * the oldest.
  */
-const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
+export const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
 
 const FOREIGN = "it contains rows from another program, or from an unreleased version";
 
@@ -24,19 +25,31 @@ export class UnknownSchema extends StoreUnavailable {
   override readonly name = "UnknownSchema";
 }
 
-/** The version of the rows, as last read. */
+/** The version of the rows, as last read. Every commit checks that its row has not changed since. */
 export class SchemaVersion {
-  readonly known: KnownVersions;
   /** Version of the rows; the newest known one until it is read. */
   version: number;
-  /** Resolves when the rows have an unknown version. After that, no lane is opened. */
+  /** Resolves when the rows have an unknown version. After that, nothing is committed. */
   readonly superseded: Promise<UnknownSchema>;
+  readonly #known: KnownVersions;
   readonly #supersede: (error: UnknownSchema) => void;
+  #versionstamp: string | null = null;
+  #error: UnknownSchema | undefined;
 
   constructor(known: KnownVersions = KNOWN) {
-    this.known = known;
+    this.#known = known;
     this.version = known.newest;
     ({ promise: this.superseded, resolve: this.#supersede } = Promise.withResolvers<UnknownSchema>());
+  }
+
+  /**
+   * The check that every commit makes.
+   *
+   * @throws {UnknownSchema} if the rows have an unknown version.
+   */
+  get check(): Deno.AtomicCheck {
+    if (this.#error) throw this.#error;
+    return { key: SCHEMA, versionstamp: this.#versionstamp };
   }
 
   /**
@@ -45,21 +58,25 @@ export class SchemaVersion {
    * @throws {UnknownSchema} if this release does not support that version.
    */
   note(row: Entry | null): void {
-    const { oldest, newest } = this.known;
-    const version = row === null ? this.version : versionIn(row);
+    const { oldest, newest } = this.#known;
+    const version = row && versionIn(row);
     if (typeof version === "number" && version >= oldest && version <= newest) {
       this.version = version;
+      this.#versionstamp = versionstampOf(row);
       return;
     }
-    const error = new UnknownSchema(
+    this.#error = new UnknownSchema(
       version === null
         ? FOREIGN
         : `its rows have version ${version}, but this service expects version ${newest}`,
     );
-    this.#supersede(error);
-    throw error;
+    this.#supersede(this.#error);
+    throw this.#error;
   }
 }
+
+/** Ranges of all rows that do not belong to the backend. Another process may set those before the schema version. */
+const ROWS = [{ start: [], end: [COMMITS] }, { start: [COMMITS, "~"], end: [true, true] }] as const;
 
 /**
  * Reads the version of the rows. An empty KV gets the newest known version if `create` is true.
@@ -68,25 +85,26 @@ export class SchemaVersion {
  * @throws {StoreUnavailable}
  */
 export async function requireSchema(
-  connection: Connection,
+  backend: Backend,
   create: boolean,
   known: KnownVersions = KNOWN,
 ): Promise<SchemaVersion> {
   const schema = new SchemaVersion(known);
   return await retried(async () => {
     // Read before SCHEMA. In the reverse order, rows that another process creates in between would look foreign.
-    const [row] = await connection.read((kv) => Array.fromAsync(kv.list({ prefix: [] }, { limit: 1 })));
-    const entry = await connection.read((kv) => kv.get(SCHEMA));
-    if (entry.versionstamp !== null) {
-      schema.note(entry);
+    const rows = await Promise.all(ROWS.map((range) => backend.list(range, 1)));
+    const [row = null] = await backend.getMany([SCHEMA]);
+    if (row !== null) {
+      schema.note(row);
       return schema;
     }
-    if (row !== undefined) throw new Error(FOREIGN);
+    if (rows.flat().length > 0) throw new Error(FOREIGN);
     if (!create) {
       throw new Error("it is empty, and only the service creates its first rows when it starts");
     }
     const first = encodeJson({ version: known.newest });
-    await connection.write((kv) => kv.atomic().check(entry).set(SCHEMA, first).commit().catch(againIfLocked));
+    const { check } = schema;
+    await backend.commit((operation) => operation.set(SCHEMA, first), [check]);
     return AGAIN;
   }, LOCKED);
 }

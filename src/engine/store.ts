@@ -1,66 +1,62 @@
 import { setImmediate } from "node:timers";
-import { pause } from "../base/mod.ts";
-import {
-  type Build,
-  type Checks,
-  type CommitResult,
-  MARKERS,
-  Markers,
-  type MarkersOptions,
-} from "./commit.ts";
-import type { Connection } from "./connection.ts";
-import { StoreUnavailable } from "./deadline.ts";
-import { type Entry, getRows } from "./row.ts";
-import { SCHEMA, type SchemaVersion } from "./schema_version.ts";
-
-/** Maximum number of checks in one commit. A local KV allows more. */
-export const PORTABLE_CHECKS = 10;
+import { Metrics, pause } from "../base/mod.ts";
+import type { Backend, Build, CommitResult } from "./backend.ts";
+import { AGAIN, retried } from "./deadline.ts";
+import { type Entry, type ListOptions, versionstampOf } from "./row.ts";
+import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 
 /** Options of a {@linkcode Store}. */
-export interface StoreOptions extends MarkersOptions {
-  /** Maximum number of checks in one commit: more than PORTABLE_CHECKS if KV is local. */
-  readonly maxChecks: number;
+export interface StoreOptions {
+  /** The version of the rows; by default not read yet. */
+  readonly schema?: SchemaVersion;
+  readonly metrics?: Metrics | undefined;
 }
 
-/** Maximum number of rows that KV returns in one batch. */
-const MAX_BATCH = 500;
+/** Number of rows in one page. */
+const PAGE = 500;
 const REMOVED_AT_ONCE = 200;
 
 /**
- * The rows of Deno KV, with a deadline on every operation, and commits that apply at most once.
+ * The rows of Deno KV, with a deadline on every operation, and commits that apply at most once, and only while the
+ * schema version of the rows is known.
  *
  * @throws {StoreUnavailable} from every method if KV fails or does not respond in time.
  */
 export class Store {
   /** Maximum number of checks that a caller can add to one commit. */
   readonly maxChecks: number;
-  /** Whether KV is on this machine. */
-  readonly isLocal: boolean;
   readonly reads: RoundTrip;
   readonly commits: RoundTrip;
-  /** The version of the rows, read when the store and each lane is opened. */
+  /** The version of the rows. */
   readonly schema: SchemaVersion;
-  readonly #connection: Connection;
-  readonly #markers: Markers;
+  readonly #backend: Backend;
+  readonly #metrics: Metrics;
 
-  constructor(connection: Connection, { maxChecks, ...options }: StoreOptions) {
-    this.#connection = connection;
-    this.#markers = new Markers(connection, options);
-    this.schema = this.#markers.schema;
-    this.maxChecks = maxChecks - 1; // One is for the marker.
-    this.isLocal = maxChecks > PORTABLE_CHECKS;
+  constructor(
+    backend: Backend,
+    { schema = new SchemaVersion(), metrics = new Metrics() }: StoreOptions = {},
+  ) {
+    this.schema = schema;
+    this.#backend = backend;
+    this.#metrics = metrics;
+    this.maxChecks = backend.maxChecks - 1; // One is for the schema version.
     this.reads = new RoundTrip(this);
     this.commits = new RoundTrip(this);
   }
 
-  /** A number that changes with every commit by any process; undefined if unknown. */
-  get dataVersion(): number | undefined {
-    return this.#connection.file?.version();
+  /** Number of rounds that are worth having under way at a time. It can change. */
+  get lanes(): number {
+    return this.#backend.lanes;
   }
 
-  /** Size of the KV file with its write-ahead log, in bytes; undefined if KV is not a file, or the size is unknown. */
+  /** A number that changes with every commit by any process; undefined if unknown. */
+  get dataVersion(): number | undefined {
+    return this.#backend.dataVersion;
+  }
+
+  /** Size of the KV in bytes, if it is a file; undefined if unknown. */
   get fileSize(): number | undefined {
-    return this.#connection.file?.size();
+    return this.#backend.size;
   }
 
   /** Reads a row; null if it does not exist. */
@@ -71,17 +67,16 @@ export class Store {
 
   /** Reads rows, in the order of `keys`; null for a missing row. More than ten keys need several snapshots. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
-    return this.reads.measured(this.#connection.read((kv) => getRows(kv, keys)));
+    return this.reads.measured(this.#backend.getMany(keys));
   }
 
-  /** Reads the first `limit` rows that match a selector, or the last ones, beginning with the last. */
-  list(selector: Deno.KvListSelector, limit: number, from: "first" | "last" = "first"): Promise<Entry[]> {
-    const options = { limit, batchSize: Math.min(limit, MAX_BATCH), reverse: from === "last" };
-    return this.#connection.read((kv) => Array.fromAsync(kv.list(selector, options)));
+  /** Reads the first `limit` rows that match a selector or, in reverse, the last ones. */
+  list(selector: Deno.KvListSelector, limit: number, options?: ListOptions): Promise<Entry[]> {
+    return this.#backend.list(selector, limit, options);
   }
 
   /** Yields the rows from `start` (inclusive) to `end` (exclusive) in pages, which are not one snapshot. */
-  async *pages(start: Deno.KvKey, end: Deno.KvKey, size: number = MAX_BATCH): AsyncGenerator<Entry[]> {
+  async *pages(start: Deno.KvKey, end: Deno.KvKey, size: number = PAGE): AsyncGenerator<Entry[]> {
     for (let next: Deno.KvKey | undefined = start; next;) {
       const page: Entry[] = await this.list({ start: next, end }, size);
       yield page;
@@ -95,8 +90,26 @@ export class Store {
    *
    * @throws {CommitInDoubt} if it is unknown whether it applied.
    */
-  commit(build: Build, checks?: Checks): Promise<CommitResult> {
-    return this.commits.measured(this.#markers.commit(build, checks));
+  commit(build: Build, checks: readonly Deno.AtomicCheck[] = []): Promise<CommitResult> {
+    return retried(() => this.#commitOnce(build, checks));
+  }
+
+  /** AGAIN means that only the row of the schema version had changed, but not the version itself. */
+  async #commitOnce(
+    build: Build,
+    checks: readonly Deno.AtomicCheck[],
+  ): Promise<CommitResult | typeof AGAIN> {
+    const { check } = this.schema;
+    const result = await this.commits.measured(this.#backend.commit(build, [check, ...checks]));
+    if (result.ok) return result;
+    this.#metrics.kvConflicts.add(1);
+    const [schema = null, ...rows] = result.rows;
+    const isMoved = versionstampOf(schema) !== check.versionstamp;
+    if (isMoved) this.schema.note(schema);
+    const isLost = checks.some(({ versionstamp }, index) =>
+      versionstampOf(rows[index] ?? null) !== versionstamp
+    );
+    return isMoved && !isLost ? AGAIN : { ok: false, rows };
   }
 
   /** Removes rows without a check. Only for rows that no other process creates again. */
@@ -116,34 +129,18 @@ export class Store {
 
   /** Checks that KV can be written and read. */
   async probe(): Promise<void> {
-    await this.commit(() => {});
+    await this.#backend.probe();
     await this.get(SCHEMA);
   }
 
-  /** Removes some of the markers that killed processes left. Resolves to true if there may be more. */
-  async sweep(): Promise<boolean> {
-    const abandoned: Entry[] = [];
-    for await (const page of this.pages(MARKERS.start, MARKERS.end)) {
-      abandoned.push(...page.filter((marker) => this.#markers.isAbandoned(marker)));
-      if (abandoned.length >= this.maxChecks) break;
-    }
-    abandoned.splice(this.maxChecks);
-    if (abandoned.length === 0) return false;
-    await this.commit((operation) => {
-      for (const marker of abandoned) operation.check(marker).delete(marker.key);
-    });
-    return abandoned.length === this.maxChecks;
+  /** Removes some of what killed processes left for the engine. Resolves to true if there may be more. */
+  sweep(): Promise<boolean> {
+    return this.#backend.sweep();
   }
 
-  /** Removes this process's markers, and closes the KV. Call this when no operation is under way. */
-  async close(): Promise<void> {
-    try {
-      await this.#markers.clear();
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-    } finally {
-      await this.#connection.close();
-    }
+  /** Closes the KV. Call this when no operation is under way. */
+  close(): Promise<void> {
+    return this.#backend.close();
   }
 }
 
@@ -155,11 +152,11 @@ const MAX_TURNS = 8;
 
 /** The recent mean duration of KV operations. */
 export class RoundTrip {
-  readonly #isLocal: boolean;
+  readonly #of: Pick<Store, "lanes">;
   #ms = 0;
 
-  constructor({ isLocal }: { readonly isLocal: boolean }) {
-    this.#isLocal = isLocal;
+  constructor(of: Pick<Store, "lanes">) {
+    this.#of = of;
   }
 
   /** The recent mean, in ms. */
@@ -169,7 +166,7 @@ export class RoundTrip {
 
   /** Whether the network takes most of the round trip. A local KV can be slow, but is never far. */
   get isFar(): boolean {
-    return !this.#isLocal && this.#ms > FAR;
+    return this.#of.lanes > 1 && this.#ms > FAR;
   }
 
   /** Measures an operation that has just begun. */

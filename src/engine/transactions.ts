@@ -1,5 +1,5 @@
 import { Metrics, pause } from "../base/mod.ts";
-import { CommitInDoubt, type CommitResult } from "./commit.ts";
+import { CommitInDoubt, type CommitResult } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
 import { isBlind, type Job, Round, sizeOf, type Snapshot } from "./round.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
@@ -136,6 +136,8 @@ const APART = 2;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
+/** The result of a commit that was rejected, but not in doubt. */
+const FAILED: CommitResult = { ok: false, rows: [] };
 /** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
@@ -292,7 +294,7 @@ class Line {
       // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
       round.build(operation);
-    }, { checks: round.checks, isContested: this.#bounds.isContested });
+    }, round.checks);
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {
       round.resolve(result.versionstamp);
@@ -303,23 +305,23 @@ class Line {
   /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
   async #resultAfter(error: unknown, { contributions }: Round): Promise<CommitResult | undefined> {
     const jobs = contributions.map(({ job }) => job);
-    if (error === LATE) this.#requeue(jobs);
-    else if (!(error instanceof CommitInDoubt)) this.#fail(jobs, error);
-    else {
-      const found = await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined);
-      if (found?.ok) return found;
-      const again: Job[] = [];
-      for (const { job } of contributions) {
-        if (found === undefined) this.#fail([job], new Unresolved(error));
-        else if (job.hasFailed) {
-          this.#fail([job], new StoreUnavailable("The transaction was not carried out", { cause: error }));
-        } else {
-          job.hasFailed = true; // Another job's write might be the reason, so this one is tried once more, alone.
-          again.push(job);
-        }
-      }
-      this.#requeue(again);
+    if (error === LATE) {
+      this.#requeue(jobs);
+      return undefined;
     }
+    const isInDoubt = error instanceof CommitInDoubt;
+    const found = isInDoubt ? await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined) : FAILED;
+    if (found?.ok) return found;
+    const again: Job[] = [];
+    for (const job of jobs) {
+      if (found === undefined) this.#fail([job], new Unresolved(error));
+      else if (job.hasFailed || (!isInDoubt && jobs.length === 1)) this.#fail([job], error);
+      else {
+        job.hasFailed = true; // Another job's write might be the reason, so this one is tried once more, alone.
+        again.push(job);
+      }
+    }
+    this.#requeue(again);
     return undefined;
   }
 

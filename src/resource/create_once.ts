@@ -51,8 +51,6 @@ const EXPIRIES = "idempotency_by_expiry";
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
 const REPLAYED = "idempotency-replayed";
-/** Number of parallel commits to a remote KV. On a local KV they would delay requests. */
-const COMMITS_AT_ONCE = 10;
 
 /** A POST that creates an item. */
 export interface Creation<Item extends Decided> {
@@ -176,8 +174,8 @@ export async function sweepReplies(store: Store, now: number): Promise<boolean> 
 
 /** Removes expired replies, as many in each commit as it can check. */
 async function sweepExpired(store: Store, now: number): Promise<boolean> {
-  const { maxChecks, isLocal } = store;
-  const limit = maxChecks * (isLocal ? 1 : COMMITS_AT_ONCE);
+  const { maxChecks } = store;
+  const limit = maxChecks * store.lanes;
   const expired = await store.list({ start: [EXPIRIES], end: [EXPIRIES, now] }, limit);
   const starts = Array.from({ length: Math.ceil(expired.length / maxChecks) }, (_, i) => i * maxChecks);
   const removed = await Promise.all(

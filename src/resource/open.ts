@@ -56,7 +56,7 @@ export async function openCollections(
 /** Reads the first and the last items. @throws {ResourceError} if one has a field that the declaration does not allow. */
 async function requireReadableItems(store: Store, resource: Resource): Promise<void> {
   const all = { prefix: resource.rows.items };
-  const samples = [store.list(all, SAMPLE), store.list(all, SAMPLE, "last")];
+  const samples = [store.list(all, SAMPLE), store.list(all, SAMPLE, { reverse: true })];
   for (const entry of (await Promise.all(samples)).flat()) {
     const fault = faultOfItem(resource, entry);
     if (fault === undefined) continue;

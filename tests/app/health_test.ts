@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
+import { pause } from "../../src/base/time.ts";
 import { assertError } from "../support/assertions.ts";
-import { type Disturbance, fail, hang } from "../support/fake_kv.ts";
+import { type Disturbance, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 
 const PATHS: [path: string, status: string][] = [["/health", "alive"], ["/ready", "ready"]];
@@ -43,7 +44,7 @@ Deno.test("/ready probes KV once a second, however many requests arrive", async 
 Deno.test.each<[string, Disturbance]>([
   ["cannot be read", { read: fail }],
   ["cannot be written", { commit: fail }],
-  ["does not respond", { commit: hang }],
+  ["does not respond in time", { commit: () => pause(300).then(fail) }],
 ])(
   "/ready returns 503 while KV %s and 200 afterwards, and /health always returns 200",
   async (_, disturbance) => {

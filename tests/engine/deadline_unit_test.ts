@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
-import { CommitInDoubt } from "../../src/engine/commit.ts";
+import { CommitInDoubt } from "../../src/engine/backend.ts";
 import {
   AGAIN,
   DeadlineExceeded,

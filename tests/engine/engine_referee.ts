@@ -1,8 +1,10 @@
-import { assert, assertEquals } from "@std/assert";
-import { Connection } from "../../src/engine/connection.ts";
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
+import { FileBackend } from "../../src/engine/file.ts";
 import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
+import { SCHEMA } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
 import {
   type KnownRow,
@@ -14,7 +16,7 @@ import {
 import { Transactions } from "../../src/engine/transactions.ts";
 import type { VersionRow } from "../../src/engine/versions.ts";
 import { type CommitResult, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
-import { seededRandom, type VirtualTime } from "../support/time.ts";
+import { seededRandom, VirtualTime } from "../support/time.ts";
 
 /** A random transaction. Its effects depend only on this plan and its rows. */
 interface Plan {
@@ -52,6 +54,10 @@ class Refused extends Error {}
 
 class OutOfTime extends Error {}
 
+/** Number of random histories, each from its own seed. */
+const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 60);
+const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
+const TRANSACTIONS = 150;
 const ROWS = 6;
 const VERSION = ["version"];
 const QUEUES = ["leases", "changes"] as const;
@@ -59,6 +65,8 @@ const ENGINES = 3;
 const HANDLES = 2;
 const PATIENCE = 300;
 const KV_PATIENCE = 200;
+/** How long an operation can hang on a file, in ms. */
+const HANG = 2_000;
 /** How long it takes to find out about the last commits in doubt, and to replace the last broken handles, in ms. */
 const RECOVERY = 60_000;
 
@@ -93,8 +101,11 @@ function numberIn(entry: Entry | null): number {
   return entry ? decodeJson<number>(entry) : -1;
 }
 
+/** Opens a backend on a server, with handles from `open`. */
+export type OpenServer = (open: () => Deno.Kv[], options: BackendOptions) => Backend;
+
 /** Three engines on one KV, random calls to them, and random faults of their networks. */
-export class Referee {
+class Referee {
   readonly calls: Call[] = [];
   readonly #kv: FakeKv = new FakeKv();
   readonly #random: () => number;
@@ -104,20 +115,25 @@ export class Referee {
   readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
   readonly #faults: string[] = [];
   readonly #lines: Line[] = [];
-  readonly #faultsEnd: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** Applies each commit again that a server has applied. */
+  readonly #repetitions: (() => CommitResult)[] = [];
   /** On average, one in this number of operations is disturbed. */
   readonly #rarity: number;
   #isFaulty = true;
   #id = 0;
   #created = 0;
 
-  constructor(seed: number, time: VirtualTime) {
+  /** With `openServer`, most engines are on a server, and the others on its file. */
+  constructor(seed: number, time: VirtualTime, openServer?: OpenServer) {
     this.#random = seededRandom(seed);
     this.#rarity = 10 + this.#below(60);
     this.#time = time;
     this.#engines = Array.from({ length: ENGINES }, () => {
-      const isServer = this.#below(2) === 0;
-      return new Engine(isServer, () => this.#open(isServer));
+      const options = { clock: () => 0, deadline: KV_PATIENCE };
+      if (openServer && this.#below(4) > 0) return new Engine(openServer(() => this.#open(true), options));
+      const [kv, reader] = this.#open(false);
+      assert(kv);
+      return new Engine(new FileBackend(kv, { ...options, reader }));
     });
   }
 
@@ -127,21 +143,22 @@ export class Referee {
       for (let some = this.#below(12); some > 0; some--) this.#call();
       if (this.#below(3) === 0) await this.#meddle();
       if (this.#below(40) === 0) await this.#sweep();
+      if (this.#below(20) === 0) await this.#rewriteSchema();
       if (this.#below(this.#rarity) === 0) this.#breakHandle();
       await this.#time.advance(this.#below(30));
     }
-    this.#faultsEnd.resolve();
     this.#isFaulty = false;
     await this.#time.advance(RECOVERY);
     assertEquals(this.calls.filter(({ answer }) => answer === "none"), []);
     this.#breakHandle();
+    const uses = () =>
+      this.#engines.flatMap((engine) => Array.from({ length: 4 * HANDLES }, () => engine.use()));
     for (let count = 0; count < 10; count++) {
-      await this.#time.until(Promise.allSettled(this.#engines.map((engine) => engine.use())), RECOVERY);
+      await this.#time.until(Promise.allSettled(uses()), RECOVERY);
       await this.#time.advance(KV_PATIENCE);
     }
     await this.#time.advance(RECOVERY);
-    const uses = this.#engines.flatMap((engine) => Array.from({ length: 4 * HANDLES }, () => engine.use()));
-    await this.#time.until(Promise.all(uses), KV_PATIENCE);
+    await this.#time.until(Promise.all(uses()), KV_PATIENCE);
   }
 
   /** Breaks one of the handles that were opened last, if they are on a server, for good. */
@@ -250,6 +267,11 @@ export class Referee {
     await operation.commit();
   }
 
+  /** Writes the row of the schema version, unchanged. */
+  async #rewriteSchema(): Promise<void> {
+    await this.#kv.connect().atomic().set(SCHEMA, encodeJson({ version: 1 })).commit();
+  }
+
   /** Opens the handles of an engine. */
   #open(isServer: boolean): Deno.Kv[] {
     return Array.from({ length: HANDLES }, () => {
@@ -257,7 +279,7 @@ export class Referee {
         isServer,
         () => this.#fate(isServer),
         (limit) => this.#below(limit),
-        this.#faultsEnd.promise,
+        (apply) => this.#repetitions.push(apply),
       );
       this.#lines.push(line);
       return this.#watched(this.#kv.connect(line));
@@ -331,7 +353,7 @@ export class Referee {
     // The first commit in a lane sets only its marker, which might have been removed.
     const rows = () => [...this.#kv.rows.values()].filter(({ key: [table] }) => table !== "commits");
     const before = rows();
-    for (const repeat of [...this.#kv.repetitions]) repeat();
+    for (const repeat of this.#repetitions) repeat();
     assertEquals(rows(), before);
   }
 
@@ -408,7 +430,7 @@ const ON_SERVER: readonly Fate[] = [
   "repeated",
   "lands late",
 ];
-/** A file loses no replies, and operations that hang on it end at some time. */
+/** A file loses no replies, and whatever hangs on it ends at some time. */
 const ON_FILE: readonly Fate[] = ["hangs", "fails", "locked", "locked", "lands late"];
 
 /** The network between one handle and KV. It loses, repeats and delays messages. */
@@ -418,30 +440,36 @@ class Line implements Network {
   readonly isServer: boolean;
   readonly #fate: () => Fate;
   readonly #below: (limit: number) => number;
-  readonly #faultsEnd: Promise<void>;
+  /** Called with each commit that a server applies. */
+  readonly #onApplied: (apply: () => CommitResult) => void;
 
   constructor(
     isServer: boolean,
     fate: () => Fate,
     below: (limit: number) => number,
-    faultsEnd: Promise<void>,
+    onApplied: (apply: () => CommitResult) => void,
   ) {
     this.isServer = isServer;
     this.#fate = fate;
     this.#below = below;
-    this.#faultsEnd = faultsEnd;
+    this.#onApplied = onApplied;
   }
 
   async read(): Promise<void> {
     await this.#pass(this.#fate());
   }
 
-  async commit(apply: () => CommitResult): Promise<CommitResult> {
+  async commit(applyOnce: () => CommitResult): Promise<CommitResult> {
     const fate = this.#fate();
+    const apply = () => {
+      const result = applyOnce();
+      if (result.ok && this.isServer) this.#onApplied(applyOnce);
+      return result;
+    };
     if (fate === "lands late" || (this.condition === "dead" && this.#below(2) === 0)) {
       await pause(this.#below(2 * KV_PATIENCE));
-      apply();
-      return await this.#hang();
+      const result = apply();
+      return this.isServer ? await hang() : result;
     }
     await this.#pass(fate);
     const result = apply();
@@ -460,7 +488,7 @@ class Line implements Network {
 
   async #hang(): Promise<never> {
     if (this.isServer) return await hang();
-    await this.#faultsEnd;
+    await pause(this.#below(HANG));
     return await fail();
   }
 }
@@ -472,15 +500,8 @@ class Engine {
   /** The newest version of each row that was returned, by name. */
   readonly known: Map<string, KnownRow> = new Map();
 
-  constructor(isServer: boolean, open: () => Deno.Kv[]) {
-    const reopen = async (signal: AbortSignal) => {
-      await pause(KV_PATIENCE);
-      signal.throwIfAborted();
-      return open();
-    };
-    const connection = new Connection(open(), { deadline: KV_PATIENCE, ...(isServer ? { reopen } : {}) });
-    const store = new Store(connection, { maxChecks: isServer ? 10 : 100, clock: () => 0 });
-    this.transactions = new Transactions(store, { clock: () => 0 });
+  constructor(backend: Backend) {
+    this.transactions = new Transactions(new Store(backend), { clock: () => 0 });
   }
 
   /** Reads and writes a row of its own. */
@@ -523,5 +544,32 @@ function decideOn(plan: Plan, before: State): { found: string; isRefused: boolea
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     return { found: error.message, isRefused: true, after };
+  }
+}
+
+/** Runs random histories, and checks them. */
+export async function referee(openServer?: OpenServer): Promise<void> {
+  const { random } = Math;
+  const answers = new Map<string, number>();
+  for (let seed = FIRST; seed < FIRST + HISTORIES; seed++) {
+    using time = new VirtualTime();
+    const referee = new Referee(seed, time, openServer);
+    Math.random = seededRandom(seed);
+    try {
+      await referee.run(TRANSACTIONS);
+      referee.check();
+    } catch (error) {
+      throw new Error(`Seed ${seed}`, { cause: error });
+    } finally {
+      Math.random = random;
+    }
+    for (const { answer, committed } of referee.calls) {
+      const name = committed ? "committed" : answer;
+      answers.set(name, (answers.get(name) ?? 0) + 1);
+    }
+  }
+
+  for (const answer of ["committed", "result", "refused", "out of time", "unavailable"]) {
+    assertGreater(answers.get(answer) ?? 0, 0, answer);
   }
 }

@@ -1,11 +1,10 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
-import { Connection } from "../../src/engine/connection.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { CorruptRow, decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { Ids } from "../../src/engine/ids.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
-import { type Disturbance, disturbed, fail, FakeKv } from "../support/fake_kv.ts";
+import { type Disturbance, disturbed, fail, FakeKv, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const KEY = ["ids", "things"];
@@ -24,7 +23,7 @@ class Process {
         return this.disturbance.commit?.(commit) ?? commit.apply();
       },
     });
-    const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => 0 });
+    const store = new Store(onFile(handle, { clock: () => 0 }));
     this.ids = new Ids(new Transactions(store, { clock: () => 0 }), KEY);
   }
 

@@ -3,7 +3,8 @@ import { encodeJson } from "../../src/engine/row.ts";
 import type { Decided, Transaction, Write } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { upTo } from "../support/client.ts";
-import { FlakyStore } from "../support/fake_kv.ts";
+import { Store } from "../../src/engine/store.ts";
+import { onFile } from "../support/fake_kv.ts";
 
 const ROW = ["row"];
 const FAULTS: readonly (readonly [string, (write: Write) => Decided, Deno.KvKey?])[] = [
@@ -17,10 +18,16 @@ const FAULTS: readonly (readonly [string, (write: Write) => Decided, Deno.KvKey?
   ["decides later", async (write) => write.set(ROW, await Promise.resolve(encodeJson(1)))],
 ];
 
+/** Carries out transactions on a KV. */
+function transactionsOn(kv: Deno.Kv): Transactions {
+  const clock = () => 0;
+  return new Transactions(new Store(onFile(kv, { clock })), { clock });
+}
+
 for (const [what, decide, key = ROW] of FAULTS) {
   Deno.test(`Transactions.run() rejects one of 41 transactions alone if it ${what}`, async () => {
-    using flaky = await FlakyStore.open();
-    const transactions = new Transactions(flaky.store, { clock: () => flaky.now });
+    using kv = await Deno.openKv(":memory:");
+    const transactions = transactionsOn(kv);
     const good = (number: number): Transaction<number> => ({
       queue: "changes",
       reads: [["counts", number]],
@@ -32,17 +39,17 @@ for (const [what, decide, key = ROW] of FAULTS) {
 
     await assertRejects(() => faulty, what.includes("over") ? RangeError : TypeError);
     assertEquals((await Promise.all(running)).map(({ result }) => result), upTo(40));
-    const rows = await Array.fromAsync(flaky.kv.list({ prefix: ["counts"] }));
-    assertEquals([rows.length, (await flaky.kv.get(ROW)).versionstamp], [40, null]);
+    const rows = await Array.fromAsync(kv.list({ prefix: ["counts"] }));
+    assertEquals([rows.length, (await kv.get(ROW)).versionstamp], [40, null]);
   });
 }
 
 Deno.test("Transactions.run() stores a value of 64 KiB", async () => {
-  using flaky = await FlakyStore.open();
-  const transactions = new Transactions(flaky.store, { clock: () => flaky.now });
+  using kv = await Deno.openKv(":memory:");
+  const transactions = transactionsOn(kv);
   const value = new Uint8Array(65_536);
 
   await transactions.run({ queue: "changes", decide: (_, write) => write.set(ROW, value) });
 
-  assertEquals((await flaky.kv.get(ROW)).value, value);
+  assertEquals((await kv.get(ROW)).value, value);
 });

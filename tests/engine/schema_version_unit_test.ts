@@ -1,8 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { Connection } from "../../src/engine/connection.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
 import { requireSchema } from "../../src/engine/schema_version.ts";
-import { disturbed, locked } from "../support/fake_kv.ts";
+import { disturbed, locked, onFile } from "../support/fake_kv.ts";
 
 const VERSION_1 = encodeJson({ version: 1 });
 
@@ -15,7 +14,7 @@ Deno.test("requireSchema() sets version 1 in an empty KV, even if the file is lo
   let tries = 0;
   const rough = disturbed(kv, { commit: ({ apply }) => ++tries < 3 ? locked() : apply() });
 
-  for (const create of [true, true, false]) await requireSchema(new Connection([rough]), create);
+  for (const create of [true, true, false]) await requireSchema(onFile(rough, { clock: () => 0 }), create);
 
   assertEquals(await rowsOf(kv), [[["schema"], VERSION_1]]);
   assertEquals(tries, 3);
@@ -42,7 +41,7 @@ Deno.test.each([
   if (row) await kv.set(row.slice(0, 1) as Deno.KvKey, row[1]);
   const before = await rowsOf(kv);
 
-  await assertRejects(() => requireSchema(new Connection([kv]), create), Error, message);
+  await assertRejects(() => requireSchema(onFile(kv, { clock: () => 0 }), create), Error, message);
 
   assertEquals(await rowsOf(kv), before);
 });
@@ -52,14 +51,14 @@ for (const turn of [1, 2, 3]) {
     using kv = await Deno.openKv(":memory:");
     let accesses = 0;
     const onAccess = async () => {
-      if (++accesses === turn) await requireSchema(new Connection([kv]), true);
+      if (++accesses === turn) await requireSchema(onFile(kv, { clock: () => 0 }), true);
     };
     const shared = disturbed(kv, {
       read: onAccess,
       commit: async ({ apply }) => (await onAccess(), await apply()),
     });
 
-    await requireSchema(new Connection([shared]), true);
+    await requireSchema(onFile(shared, { clock: () => 0 }), true);
 
     assertEquals(await rowsOf(kv), [[["schema"], VERSION_1]]);
   });

@@ -1,13 +1,49 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { Connection } from "../../src/engine/connection.ts";
+import type { Build } from "../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { encodeJson } from "../../src/engine/row.ts";
+import { SCHEMA, SchemaVersion, UnknownSchema } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
-import { DAY, type Disturbance, fail, FlakyStore, hang } from "../support/fake_kv.ts";
+import { carryOut, type Disturbance, disturbed, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
+import { VirtualTime } from "../support/time.ts";
+
+const ROW = ["row"];
+const setRow: Build = (operation) => operation.set(ROW, 1);
+
+/** A store on a KV that tests can disturb. Its release knows the schema versions 1 and 2. */
+class Fixture implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly kv: FakeKv = new FakeKv();
+  disturbance: Disturbance = {};
+  readonly store: Store;
+
+  constructor() {
+    const kv = disturbed(this.kv.connect(), {
+      read: (keys) => this.disturbance.read?.(keys),
+      commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
+    });
+    const schema = new SchemaVersion({ oldest: 1, newest: 2 });
+    this.store = new Store(onFile(kv, { clock: () => 0, deadline: 250 }), { schema });
+  }
+
+  /** Sets the schema version as another process. */
+  async setSchema(version: number): Promise<void> {
+    await this.kv.connect().atomic().set(SCHEMA, encodeJson({ version })).commit();
+  }
+
+  /** Changes the row as another process. */
+  async meddle(): Promise<void> {
+    await this.kv.connect().atomic().set(ROW, 7).commit();
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
+  }
+}
 
 Deno.test("Store reads one row, several in the order of the given keys, and a range up to a limit", async () => {
-  using fixture = await FlakyStore.open();
-  const { store } = fixture;
+  using kv = await Deno.openKv(":memory:");
+  const store = new Store(onFile(kv, { clock: () => 0 }));
   const keys = Array.from({ length: 600 }, (_, row) => ["row", row]);
   const result = await store.commit((operation) => {
     for (const key of keys) operation.set(key, key[1]);
@@ -21,6 +57,7 @@ Deno.test("Store reads one row, several in the order of the given keys, and a ra
   assertEquals(await store.getMany([]), []);
   const rows = await store.list({ prefix: ["row"] }, 550);
   assertEquals(rows.map(({ value }) => value), keys.slice(0, 550).map(([, row]) => row));
+  assertEquals(await store.list({ prefix: ["row"] }, 2, { reverse: true }), [entry(599), entry(598)]);
 });
 
 Deno.test.each<[string, Disturbance]>([
@@ -29,8 +66,8 @@ Deno.test.each<[string, Disturbance]>([
   ["only reads fail", { read: fail }],
   ["only commits fail", { commit: fail }],
 ])("Store rejects its operations and its probe with StoreUnavailable when %s", async (_, disturbance) => {
-  using fixture = await FlakyStore.open(250);
-  const { store } = fixture;
+  using fixture = new Fixture();
+  const { store, time } = fixture;
   await store.probe();
   fixture.disturbance = disturbance;
   const reads = [() => store.get(["a"]), () => store.getMany([["a"]]), () => store.list({ prefix: [] }, 1)];
@@ -40,87 +77,70 @@ Deno.test.each<[string, Disturbance]>([
     ...disturbance.commit ? [() => store.commit(() => {})] : [],
   ];
 
-  for (const call of calls) await assertRejects(call, StoreUnavailable);
+  for (const call of calls) await assertRejects(() => time.until<unknown>(call(), 1_000), StoreUnavailable);
 });
 
-Deno.test("Store.sweep() removes day-old markers of killed processes, as many as one commit can check", async () => {
-  using fixture = await FlakyStore.open();
+Deno.test("Store.commit() works under each known schema version, and adopts the row when only that has changed", async () => {
+  using fixture = new Fixture();
   const { kv, store } = fixture;
-  for (let lane = 0; lane < 600; lane++) {
-    await kv.set(["commits", "living", lane], encodeJson({ commit: 1, at: fixture.now }));
+  for (const version of [1, 1, 2, 1]) {
+    let builds = 0;
+    const { versionstamp = null } = kv.rows.get(JSON.stringify(ROW)) ?? {};
+    await fixture.setSchema(version);
+
+    const build: Build = (operation) => (builds++, setRow(operation));
+    const result = await fixture.time.until(store.commit(build, [{ key: ROW, versionstamp }]), 10);
+
+    assertEquals([result.ok, builds, store.schema.version], [true, 2, version]);
   }
-  const ages = [...Array(11).fill(DAY + 1), DAY, -DAY];
-  for (const [lane, age] of ages.entries()) {
-    await kv.set(["commits", "other", lane], encodeJson({ commit: 1, at: fixture.now - age }));
-  }
-
-  assertEquals([await store.sweep(), await store.sweep(), await store.sweep()], [true, false, false]);
-
-  const others = (await fixture.marks()).filter(([process]) => process === "other");
-  assertEquals(others, [["other", 11], ["other", 12]]);
 });
 
-Deno.test("Store.sweep() keeps its own process's markers, even if the process was suspended for a day", async () => {
-  using flaky = await FlakyStore.open();
-  await flaky.store.commit(() => {});
-  let isFirst = true;
-  flaky.disturbance = {
-    async commit({ apply }) {
-      const result = await apply();
-      if (!isFirst) return result;
-      isFirst = false;
-      flaky.now += DAY + 1;
-      await flaky.store.sweep();
-      // The reply was lost, so the client repeats the commit.
-      return await apply();
-    },
-  };
+Deno.test("Store.commit() returns the checked rows, if one of them has changed together with the schema's", async () => {
+  using fixture = new Fixture();
+  await fixture.setSchema(1);
+  await fixture.meddle();
 
-  assertEquals((await flaky.store.commit((operation) => operation.sum(["n"], 1n))).ok, true);
-  assertEquals((await flaky.kv.get(["n"])).value, new Deno.KvU64(1n));
+  const result = await fixture.store.commit(setRow, [{ key: ["none"], versionstamp: null }, {
+    key: ROW,
+    versionstamp: null,
+  }]);
+
+  assert(!result.ok);
+  assertEquals(result.rows.map((row) => row?.value), [undefined, 7]);
+  assertEquals((await fixture.store.commit(() => {})).ok, true);
 });
 
-Deno.test("Store.sweep() keeps a marker that is set again during the sweep", async () => {
-  using fixture = await FlakyStore.open();
-  const { kv, store } = fixture;
-  const mark: Deno.KvKey = ["commits", "other", 1];
-  await store.commit(() => {});
-  await kv.set(mark, encodeJson({ commit: 1, at: 0 }));
-  const alive = encodeJson({ commit: 2, at: fixture.now });
-  fixture.disturbance = { commit: async ({ apply }) => (await kv.set(mark, alive), await apply()) };
+Deno.test("Store.commit() gives up while the row of the schema version changes faster than it can adopt it", async () => {
+  using fixture = new Fixture();
+  const { store, time, kv } = fixture;
+  fixture.disturbance = { commit: async ({ apply }) => (await fixture.setSchema(1), await apply()) };
 
-  await store.sweep();
+  await assertRejects(() => time.until(store.commit(setRow), 20_000), StoreUnavailable, "conflicting");
 
-  assertEquals((await kv.get(mark)).value, alive);
+  assertEquals(kv.value(...ROW), undefined);
+  fixture.disturbance = {};
+  assertEquals((await time.until(store.commit(setRow), 1_000)).ok, true);
 });
 
-Deno.test("Store.commit() works after another process has swept its markers", async () => {
-  using fixture = await FlakyStore.open();
-  const { kv, store } = fixture;
-  const other = new Store(new Connection([kv]), { maxChecks: 10, clock: () => fixture.now });
-  await Promise.all([1, 2].map(() => store.commit(() => {})));
-  const before = await fixture.marks();
-  fixture.now += 2 * DAY;
-  await other.sweep();
-  const after = new Set((await fixture.marks()).map(String));
-  assert(before.some((mark) => !after.has(String(mark))));
+Deno.test.each<[string, number | undefined]>([["3", 3], ["0", 0], ["none any more", undefined]])(
+  "Store.commit() sends nothing once the schema has version %s, and reports that",
+  async (_, version) => {
+    using fixture = new Fixture();
+    const { kv, store } = fixture;
+    await fixture.setSchema(1);
+    await fixture.time.until(store.commit(() => {}), 10);
+    if (version === undefined) await kv.connect().atomic().delete(SCHEMA).commit();
+    else await fixture.setSchema(version);
+    let sent = 0;
+    fixture.disturbance = { commit: ({ apply }) => (sent++, apply()) };
 
-  const rows = [1, 2].map((row) => store.commit((operation) => operation.set([row], row)));
-  const results = await Promise.all(rows);
+    for (let count = 0; count < 3; count++) await assertRejects(() => store.commit(setRow), UnknownSchema);
 
-  assertEquals(results.map(({ ok }) => ok), [true, true]);
-});
-
-Deno.test("Store.close() removes its own markers and keeps all other rows", async () => {
-  const path = await Deno.makeTempFile();
-  const { store } = new FlakyStore(await Deno.openKv(path));
-  await store.commit((operation) => operation.set(["commits", "other", 1], 1));
-  await Promise.all(["a", "b"].map((row) => store.commit((operation) => operation.set([row], row))));
-
-  await store.close();
-
-  using kv = await Deno.openKv(path);
-  const keys = (await Array.fromAsync(kv.list({ prefix: [] }))).map(({ key }) => key);
-  assertEquals(keys, [["a"], ["b"], ["commits", "other", 1]]);
-  await Deno.remove(path);
-});
+    const { message } = await store.schema.superseded;
+    const reason = version === undefined
+      ? "it contains rows from another program"
+      : `have version ${version}, `;
+    assert(message.includes(reason), message);
+    assertEquals([sent, kv.value(...ROW)], [1, undefined]);
+  },
+);

@@ -1,83 +1,15 @@
 import { setImmediate } from "node:timers/promises";
-import { assert, assertEquals, assertGreater, assertLess, assertRejects, assertThrows } from "@std/assert";
-import { Connection } from "../../src/engine/connection.ts";
+import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
-import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
-import { Store } from "../../src/engine/store.ts";
-import {
-  type Decided,
-  type Done,
-  type RunOptions,
-  type Transaction,
-  Unresolved,
-} from "../../src/engine/transaction.ts";
-import { Transactions } from "../../src/engine/transactions.ts";
+import { encodeJson } from "../../src/engine/row.ts";
+import { type Decided, type Transaction, Unresolved } from "../../src/engine/transaction.ts";
 import type { VersionRow } from "../../src/engine/versions.ts";
-import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, hang } from "../support/fake_kv.ts";
+import { type Commit, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
+import { counting, numberIn, Process, setting, upTo } from "./process.ts";
 
 const QUEUE = "changes";
-
-/** A process that runs transactions. */
-class Process {
-  disturbance: Disturbance = {};
-  /** The keys that each commit changed, without its marker. Commits that only open a lane are left out. */
-  readonly commits: (readonly Deno.KvKey[])[] = [];
-  readonly reads: (readonly Deno.KvKey[])[] = [];
-  readonly transactions: Transactions;
-
-  constructor(kv: Deno.Kv, { maxChecks = 100, deadline = 5_000 } = {}) {
-    const handle = disturbed(kv, {
-      read: (keys) => {
-        if (keys.some(([table]) => table !== "commits" && table !== "schema")) this.reads.push(keys);
-        return this.disturbance.read?.(keys);
-      },
-      commit: (commit) => {
-        const keys = commit.keys.filter(([table]) => table !== "commits");
-        if (keys.length === 0) return commit.apply();
-        this.commits.push(keys);
-        return (this.disturbance.commit ?? carryOut)(commit);
-      },
-    });
-    const store = new Store(new Connection([handle], { deadline }), { maxChecks, clock: () => 7 });
-    this.transactions = new Transactions(store, { clock: () => 7 });
-  }
-
-  static on(kv: FakeKv, options?: ConstructorParameters<typeof Process>[1]): Process {
-    return new Process(kv.connect(), options);
-  }
-
-  run<Result extends Decided>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
-    return this.transactions.run(transaction, options);
-  }
-}
-
-function numberIn(entry: Entry | null): number {
-  return entry ? decodeJson<number>(entry) : 0;
-}
-
-/** Increments the number in a row, and returns it. */
-function counting(...key: Deno.KvKey): Transaction<number> {
-  return {
-    queue: QUEUE,
-    reads: [key],
-    decide(rows, write) {
-      const number = numberIn(rows.get(key)) + 1;
-      write.set(key, encodeJson(number));
-      return number;
-    },
-  };
-}
-
-/** Sets a row without reading it. */
-function setting(...key: Deno.KvKey): Transaction<undefined> {
-  return { queue: QUEUE, decide: (_, write) => write.set(key, encodeJson(0)) };
-}
-
-function upTo(end: number): number[] {
-  return Array.from({ length: end }, (_, index) => index + 1);
-}
 
 Deno.test("run() puts simultaneous transactions in one commit, each based on the writes before it", async () => {
   const process = Process.on(new FakeKv());
@@ -165,19 +97,19 @@ Deno.test("run() has as many commits under way as its queue has lanes", async ()
   assertEquals(most, 3);
 });
 
-Deno.test.each<[string, number, (number: number) => Transaction<Decided>, number]>([
-  ["the checks that KV allows", 10, (number) => counting("a", number), 9],
-  ["800 KB", 100, (number) => big(number, 60_000), 10],
-  ["80 KB of keys with text", 100, (number) => longKeys(number, "猫".repeat(600)), 13],
-  ["80 KB of keys with bytes", 100, (number) => longKeys(number, new Uint8Array(1_800).fill(1)), 13],
-  ["a thousand changes", 100, (number) => manyChanges(number, 300), 3],
-])("run() fills a commit up to its limit: %s", async (_, maxChecks, transaction, most) => {
-  const process = Process.on(new FakeKv(), { maxChecks });
+Deno.test.each<[string, (number: number) => Transaction<Decided>, number]>([
+  ["the checks that KV allows", (number) => counting("a", number), 99],
+  ["800 KB", (number) => big(number, 60_000), 10],
+  ["80 KB of keys with text", (number) => longKeys(number, "猫".repeat(600)), 13],
+  ["80 KB of keys with bytes", (number) => longKeys(number, new Uint8Array(1_800).fill(1)), 13],
+  ["a thousand changes", (number) => manyChanges(number, 300), 3],
+])("run() fills a commit up to its limit: %s", async (_, transaction, most) => {
+  const process = Process.on(new FakeKv());
 
-  await Promise.all(upTo(30).map((number) => process.run(transaction(number))));
+  await Promise.all(upTo(120).map((number) => process.run(transaction(number))));
 
   const sizes = process.commits.map((keys) => new Set(keys.map(([, number]) => number)).size);
-  assertEquals(sizes.reduce((sum, size) => sum + size, 0), 30);
+  assertEquals(sizes.reduce((sum, size) => sum + size, 0), 120);
   assertEquals(Math.max(...sizes), most);
 });
 
@@ -367,110 +299,6 @@ Deno.test("run() rejects only the transaction that KV cannot commit", async () =
   assertEquals(results.map(({ status }) => status === "fulfilled"), [true, true, false, true, true]);
 });
 
-Deno.test("run() returns the result of a commit whose reply was lost, and does not repeat it", async () => {
-  const kv = new FakeKv();
-  const process = Process.on(kv);
-  process.disturbance = {
-    commit: async ({ apply }) => {
-      process.disturbance = {};
-      await apply();
-      throw new TypeError("connection reset");
-    },
-  };
-
-  assertEquals((await process.run(counting("a"))).result, 1);
-
-  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 1);
-});
-
-Deno.test("run() rejects with Unresolved if the outcome is unknown", async () => {
-  using kv = await Deno.openKv(":memory:");
-  let isBroken = false;
-  const fails = () => Promise.reject(new TypeError("connection reset"));
-  const process = new Process(disturbed(kv, { commit: (commit) => isBroken ? fails() : commit.apply() }));
-  process.disturbance = { commit: () => (isBroken = true, fails()) };
-
-  const error = await assertRejects(() => process.run(counting("a")), Unresolved);
-
-  assert(error instanceof StoreUnavailable);
-});
-
-Deno.test("run() sends nothing to KV for a caller that ran out of time while it waited for a lane", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  const process = Process.on(kv, { deadline: 5_000 });
-  const options: RunOptions = {
-    mayBegin() {
-      if (time.now > 1_000) throw new RangeError("out of time");
-    },
-  };
-  process.disturbance = { commit: hang };
-  const hanging = upTo(3).map(async (number) => {
-    await pause(number);
-    return await process.run(setting("a", number));
-  });
-  await time.advance(10);
-
-  const waiting = [setting("b"), counting("c")].map((transaction) =>
-    process.run<Decided>(transaction, options)
-  );
-  await time.advance(20);
-  process.disturbance = {};
-  const results = await time.until(Promise.allSettled([...waiting, ...hanging]), 60_000);
-
-  assertEquals(
-    results.slice(0, 2).map((result) => result.status === "rejected" && result.reason instanceof RangeError),
-    [
-      true,
-      true,
-    ],
-  );
-  assertEquals([kv.value("b"), kv.value("c")], [undefined, undefined]);
-});
-
-Deno.test("run() drops a transaction that runs out of time before its commit is sent, not the others", async () => {
-  using time = new VirtualTime();
-  const process = new Process(new FakeKv().connect({ read: () => pause(50), commit: apply50 }));
-  const mayBegin = () => {
-    if (time.now > 60) throw new RangeError("out of time");
-  };
-
-  // Both are in one commit, which waits until its lane is open.
-  const results = await time.until(
-    Promise.allSettled([process.run(setting("a"), { mayBegin }), process.run(setting("b"))]),
-    5_000,
-  );
-
-  assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
-  assert(results[0]?.status === "rejected" && results[0].reason instanceof RangeError);
-});
-
-Deno.test("run() does not starve a process when several change the same row of a far KV", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  const network = { read: () => pause(50), commit: apply50 };
-  const processes = upTo(3).map(() => new Process(kv.connect(network), { maxChecks: 10 }));
-  const counts = [0, 0, 0];
-  const isOver = () => time.now > 60_000;
-  const all = processes.map(async (process, index) => {
-    while (!isOver()) {
-      try {
-        await process.run(counting("a"));
-        counts[index] = (counts[index] ?? 0) + 1;
-      } catch (error) {
-        assert(error instanceof StoreUnavailable);
-      }
-    }
-  });
-
-  await time.until(Promise.all(all), 120_000);
-
-  const total = counts.reduce((sum, count) => sum + count);
-  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), total);
-  assertGreater(total, 60);
-  for (const count of counts) assertLess(total / 4, count, `${counts}`);
-});
-
 Deno.test("run() gives rows to transactions in call order, even to one that reads several rows", async () => {
   using time = new VirtualTime();
   const kv = new FakeKv();
@@ -512,44 +340,6 @@ Deno.test("run() gives rows to transactions in call order, even to one that read
   assertEquals(finished, [...upTo(12).map(() => "earlier"), "both", ...upTo(12).map(() => "later")]);
   // No transaction caused another to be refused.
   assertEquals(refusals, 0);
-});
-
-async function apply50<Result>(apply: () => Result): Promise<Result> {
-  await pause(50);
-  const result = apply();
-  await pause(50);
-  return result;
-}
-
-Deno.test("run() does not starve a transaction without rows while others fill every commit", async () => {
-  using time = new VirtualTime();
-  const process = Process.on(new FakeKv(), { maxChecks: 10 });
-  process.disturbance = { commit: async ({ apply }) => (await pause(20), await apply()) };
-  const crowd = upTo(60).map(async (number) => {
-    while (time.now < 1_000) await process.run(counting("a", number));
-  });
-  await time.advance(100);
-
-  const { finished } = await time.until(
-    process.run(setting("b")).then(() => ({ finished: time.now })),
-    5_000,
-  );
-  await time.until(Promise.all(crowd), 5_000);
-
-  assertLess(finished, 400);
-});
-
-Deno.test("run() lets a transaction decide only for a commit that has room for its checks", async () => {
-  const process = Process.on(new FakeKv(), { maxChecks: 10 });
-  let decisions = 0;
-  const counted = (number: number): Transaction<number> => {
-    const { decide, ...rest } = counting("a", number);
-    return { ...rest, decide: (...given) => (decisions++, decide(...given)) };
-  };
-
-  await Promise.all(upTo(300).map((number) => process.run(counted(number))));
-
-  assertEquals(decisions, 300);
 });
 
 Deno.test("run() divides simultaneous transactions among few commits, and stops deciding once one is full", async () => {

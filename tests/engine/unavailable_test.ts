@@ -29,16 +29,22 @@ class RoughService extends Harness {
 }
 
 for (
-  const [what, trouble, logged] of [
-    ["hangs", hang, "DeadlineExceeded"],
-    ["fails", fail, "StoreUnavailable (TypeError)"],
+  const [what, trouble, logged, limits] of [
+    ["hangs", (ended: Promise<void>) => ended.then(fail), "DeadlineExceeded", [
+      "5",
+      "4",
+      `${NOON / 1_000 + 12 * 3_600}`,
+    ]],
+    // What is known of the account is forgotten, so these are the limits of the address.
+    ["fails", fail, "StoreUnavailable (TypeError)", ["60", "60", `${NOON / 1_000 + 60}`]],
   ] as const
 ) {
   Deno.test(`service returns 503 with limit headers, logs the error, and counts nothing if KV ${what}`, async () => {
     await using service = new RoughService(await Harness.open());
     const { account, apiKey: key } = await service.createAccount({ minute: 5, day: 5 });
     await service.fetch("GET /v1/nothing", { key });
-    service.disturbance = { read: trouble, commit: trouble };
+    const ended = Promise.withResolvers<void>();
+    service.disturbance = { read: () => trouble(ended.promise), commit: () => trouble(ended.promise) };
     const targets = [...WITH_KEY.map(({ target }) => target), "GET /v1/nothing", "PUT /v1/things"];
     const headers = { "x-request-id": "r1" };
 
@@ -47,7 +53,7 @@ for (
     for (const response of responses) {
       const { headers } = response;
       const limit = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
-      assertEquals(limit, ["5", "4", `${NOON / 1_000 + 12 * 3_600}`]);
+      assertEquals(limit, [...limits]);
       assertEquals([headers.get("retry-after"), headers.get("x-request-id")], ["5", "r1"]);
       await assertError(
         response,
@@ -58,6 +64,7 @@ for (
     }
     assertEquals(service.errors.map(({ id, error }) => [id, error]), targets.map(() => ["r1", logged]));
     service.disturbance = {};
+    ended.resolve();
     assertEquals((await service.fetch("GET /v1/nothing", { key })).headers.get("x-ratelimit-remaining"), "3");
     assertEquals((await service.calm.accounts.find(account.id))?.usage.used, 2);
   });

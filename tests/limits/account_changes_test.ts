@@ -190,7 +190,7 @@ function holdReplies(
 }
 
 Deno.test("service never exceeds a plan that is lowered while a lease is being taken", async () => {
-  await using service = await RecordingService.open({ maxChecks: 10 });
+  await using service = await RecordingService.open();
   await using other = service.beside();
   const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10_000 });

@@ -17,12 +17,11 @@ import {
   usageKey,
 } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
-import { Connection } from "../../src/engine/connection.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
-import { calmNetwork, fail, FakeKv, hang, type Network } from "../support/fake_kv.ts";
+import { calmNetwork, fail, FakeKv, hang, type Network, onFile } from "../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
 /** A holder of limits that is no account. */
@@ -62,11 +61,7 @@ class Tenancy implements Disposable {
       await this.afterRead();
       return rows;
     };
-    const connection = new Connection([Object.assign(kv, { getMany: read })], { deadline: 5_000 });
-    this.#store = new Store(connection, {
-      maxChecks: 100,
-      clock,
-    });
+    this.#store = new Store(onFile(Object.assign(kv, { getMany: read }), { clock }));
     this.transactions = new Transactions(this.#store, { clock });
     const { transactions } = this;
     this.permits = new Permits({ store: this.#store, transactions, holders: TENANTS, clock });

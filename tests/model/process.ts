@@ -3,7 +3,7 @@ import { pause } from "../../src/base/time.ts";
 import type { Service } from "../../src/app/service.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
-import { Harness } from "../support/harness.ts";
+import { Harness, type HarnessOptions } from "../support/harness.ts";
 import type { VirtualTime } from "../support/time.ts";
 
 /** A minute and a half before midnight, in ms since the epoch. */
@@ -13,8 +13,8 @@ export const START: number = Date.UTC(2027, 0, 15, 23, 58, 30);
 export interface Deployment {
   /** Round trip to KV, in ms. */
   readonly latency: number;
-  /** Maximum number of checks in one commit. */
-  readonly maxChecks: number;
+  /** Opens a backend on a server; undefined for a file. */
+  readonly openServer?: HarnessOptions["backend"] | undefined;
   readonly maxStalenessMs: number;
 }
 
@@ -22,23 +22,25 @@ export interface Deployment {
 export class Wire implements Network {
   readonly #time: VirtualTime;
   readonly #latency: number;
+  readonly #isFile: boolean;
   isCut = false;
   pausedUntil = 0;
   losesReply = false;
   /** Delay of the reply to the next commit, in ms. */
   lateness = 0;
-  /** Whether the next commit applies seconds late and gets no reply. */
+  /** Whether the next commit applies seconds late and, on a server, gets no reply. */
   landsLate = false;
-  /** Whether the connection breaks before the next commit arrives, or before its reply does. */
+  /** Whether the next commit fails, or the connection to a server breaks before the reply arrives. */
   breaks: "before" | "after" | undefined;
   /** Until when commits fail as if a check did not hold. */
   refusesUntil = 0;
   /** Called with the values of each commit when it is sent. */
   onCommit: (values: readonly unknown[]) => void = () => {};
 
-  constructor(time: VirtualTime, latency: number) {
+  constructor(time: VirtualTime, { latency, openServer }: Deployment) {
     this.#time = time;
     this.#latency = latency;
+    this.#isFile = openServer === undefined;
   }
 
   /** Ends all disturbances. */
@@ -62,16 +64,16 @@ export class Wire implements Network {
     await this.#travel();
     if (landsLate) {
       await pause(7_000);
-      apply();
-      return await new Promise(() => {});
+      const result = apply();
+      return this.#isFile ? result : await new Promise(() => {});
     }
-    if (breaks === "before") throw new TypeError("connection reset");
+    if (breaks === "before" || (breaks && this.#isFile)) throw new TypeError("connection reset");
     const result = this.#time.now < this.refusesUntil ? { ok: false } as const : apply();
     await pause(lateness);
     await this.#travel();
     if (breaks === "after") throw new TypeError("connection reset");
     // Deno's client repeats a commit if its reply is lost.
-    return losesReply ? apply() : result;
+    return losesReply && !this.#isFile ? apply() : result;
   }
 
   async #travel(): Promise<void> {
@@ -90,12 +92,13 @@ export class Process {
   isDead = false;
   readonly #harness: Harness;
 
-  constructor(kv: FakeKv, time: VirtualTime, { latency, ...options }: Deployment, skew: number) {
+  constructor(kv: FakeKv, time: VirtualTime, deployment: Deployment, skew: number) {
     this.skews = [skew];
-    this.wire = new Wire(time, latency);
+    this.wire = new Wire(time, deployment);
     this.clock = () => START + Math.floor(time.now) + this.skew;
     this.#harness = new Harness(kv.connect(this.wire), {
-      ...options,
+      maxStalenessMs: deployment.maxStalenessMs,
+      ...(deployment.openServer ? { backend: deployment.openServer } : {}),
       signUpIsOpen: false,
       operatorToken: OPERATOR_TOKEN,
       clock: this.clock,

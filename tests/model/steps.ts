@@ -1,6 +1,5 @@
 import type { Limits } from "../../src/limits/usage.ts";
 import fc from "fast-check";
-import type { Deployment } from "./process.ts";
 
 /** Number of processes that serve the accounts. */
 export const PROCESSES = 3;
@@ -228,14 +227,6 @@ const fault: fc.Arbitrary<Step[]> = fc.oneof(
   stuck,
 );
 
-/** How processes are deployed. The first one is far from KV. */
-export const deployment: fc.Arbitrary<Deployment> = fc.constantFrom(
-  { latency: 10, maxChecks: 10, maxStalenessMs: 0 },
-  { latency: 10, maxChecks: 10, maxStalenessMs: 0 },
-  { latency: 1, maxChecks: 100, maxStalenessMs: 0 },
-  { latency: 80, maxChecks: 10, maxStalenessMs: 0 },
-  { latency: 10, maxChecks: 10, maxStalenessMs: 1_500 },
-);
 /** Steps without faults that can lose permits. */
 export const calm: fc.Arbitrary<Step[]> = flat(step);
 /** Steps with crashes, long pauses, and commits that fail or apply late. */

@@ -2,11 +2,10 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { type Issued, PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { main } from "../../src/process/cli.ts";
-import { Connection } from "../../src/engine/connection.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { RemoteAccounts } from "../support/accounts.ts";
-import { FakeKv, type Network } from "../support/fake_kv.ts";
+import { FakeKv, type Network, onFile } from "../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
 /** Number of commits at the start of every command, which check that it can write. */
@@ -25,7 +24,7 @@ async function openRemote(): Promise<{ kv: FakeKv; existing: Issued }> {
   const kv = new FakeKv();
   const handle = kv.connect({ read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) });
   await handle.atomic().set(["schema"], encodeJson({ version: 1 })).commit();
-  const store = new Store(new Connection([handle]), { maxChecks: 10, clock: () => NOON });
+  const store = new Store(onFile(handle, { clock: () => NOON }));
   const accounts = new RemoteAccounts(store);
   const account = {
     name: "a",

@@ -35,6 +35,16 @@ export async function leaveOut(folder: string, part: string): Promise<void> {
   );
 }
 
+/** Leaves `src/engine/remote` out of a copy: the folder, and its import and name in `REMOTE`. */
+export async function leaveOutRemote(folder: string): Promise<void> {
+  await Deno.remove(`${folder}/src/engine/remote`, { recursive: true });
+  await rewrite(
+    `${folder}/src/engine/open.ts`,
+    (text) =>
+      text.replace(/^import .* from "\.\/remote\/.*\n/m, "").replace(/(?<=REMOTE: .* = \[).*(?=\])/, ""),
+  );
+}
+
 /** Changes the text of a file. */
 export async function rewrite(path: string, change: (text: string) => string): Promise<void> {
   await Deno.writeTextFile(path, change(await Deno.readTextFile(path)));

@@ -48,7 +48,15 @@ Deno.test("main() leaves only the rows of its commands in the KV", async () => {
   await using service = await operator.serve();
   const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
   const kinds = rows.map(({ key: [kind] }) => kind);
-  assertEquals(kinds, ["account_references", "accounts", "api_keys", "schema", "usage", "versions"]);
+  assertEquals(kinds, [
+    "account_references",
+    "accounts",
+    "api_keys",
+    "commits",
+    "schema",
+    "usage",
+    "versions",
+  ]);
 });
 
 Deno.test("main() works on the KV file of a running, busy service", async () => {

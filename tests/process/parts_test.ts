@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { assertEquals } from "@std/assert";
-import { copyService, leaveOut } from "./checkout.ts";
+import { copyService, leaveOut, leaveOutRemote } from "./checkout.ts";
 import { call } from "../support/client.ts";
 import { DenoProcess, ServerProcess } from "./process.ts";
 import { LIST, METRIC } from "./shipped.ts";
@@ -10,7 +10,12 @@ const OPERATOR_TOKEN = "the-operators-token-in-this-one-test";
 const PARTS = ([
   ["messages", "POST /v1/messages", /.*(?:\bmessages\b|\bqueue|\ba message\b).*/gi],
   ["page", "GET /", /.*\bon the page\b.*/gi],
-] as const).filter(([part]) => existsSync(`${import.meta.dirname}/../../src/${part}`));
+] as const).filter(([part]) => exists(part));
+
+/** Whether this checkout has a folder of src. */
+function exists(folder: string): boolean {
+  return existsSync(`${import.meta.dirname}/../../src/${folder}`);
+}
 
 Deno.test.each(PARTS)("service works without %s, and no text speaks of it", async (part, served, words) => {
   const folder = await copyService();
@@ -42,4 +47,27 @@ Deno.test.each(PARTS)("service works without %s, and no text speaks of it", asyn
   assertEquals(texts.flatMap((text) => text.replaceAll(/[{,<]/g, "\n").match(words) ?? []), []);
   assertEquals(texts.some((text) => text.includes(`${METRIC}_leases`)), true);
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test({
+  name: "service works on a file without engine/remote, and does not start on a KV server or on Deno Deploy",
+  ignore: !exists("engine/remote"),
+  async fn() {
+    const cwd = await copyService();
+    await leaveOutRemote(cwd);
+    const check = { program: [Deno.execPath(), "check", "--quiet"], cwd };
+    assertEquals(
+      (await new DenoProcess(["main.ts", "src/process/cli.ts"], {}, check).ended()).errorLines,
+      [],
+    );
+    await using server = await ServerProcess.start({ KV_PATH: ":memory:" }, { cwd });
+
+    assertEquals((await call(server, undefined, "GET /ready")).status, 200);
+    for (const variables of [{ KV_PATH: "http://127.0.0.1:1/" }, { DENO_DEPLOYMENT_ID: "7f3k" }]) {
+      const { code, errorLines } = await new ServerProcess(variables, { cwd }).ended();
+      const line = "This copy cannot use a KV server: src/engine/remote is missing.";
+      assertEquals([code, errorLines], [1, [line]]);
+    }
+    await Deno.remove(cwd, { recursive: true });
+  },
 });

@@ -47,13 +47,6 @@ Deno.test("server exits 1 and prints one line if it cannot run with its variable
   assertEquals((await Array.fromAsync(Deno.readDir(store.folder))).map(({ name }) => name), ["store.kv"]);
 });
 
-Deno.test("server refuses to start on Deno Deploy if no KV is attached", async () => {
-  const { code, stdout, errorLines } = await runServer({ DENO_DEPLOYMENT_ID: "7f3k" });
-
-  assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
-  assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
-});
-
 Deno.test("server prints where it listens, its version and its main settings", async () => {
   await using store = await TemporaryStore.create();
   await store.createAccount();

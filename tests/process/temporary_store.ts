@@ -1,19 +1,9 @@
-// A temporary KV file for server processes, used directly or through a KV Connect server.
+// A temporary KV file for server processes.
 import { assert } from "@std/assert";
 import type { Usage } from "../../src/limits/usage.ts";
 import { openStore } from "../../src/engine/open.ts";
-import { pause } from "../../src/base/time.ts";
-import { call } from "../support/client.ts";
 import { RemoteAccounts } from "../support/accounts.ts";
-import {
-  ConnectServer,
-  type Outcome,
-  type ProcessOptions,
-  runCommand,
-  ServerProcess,
-  type Variables,
-} from "./process.ts";
-import { TcpProxy } from "./tcp_proxy.ts";
+import { type Outcome, type ProcessOptions, runCommand, ServerProcess, type Variables } from "./process.ts";
 
 /** Limits of an account; high by default. */
 export interface AccountLimits {
@@ -138,47 +128,4 @@ export async function inOneDay(test: () => Promise<void>): Promise<void> {
     if (day === today()) throw error;
     await test();
   }
-}
-
-/** A KV file behind a KV Connect server, and a proxy to that server. */
-export class FarStore implements AsyncDisposable {
-  readonly file: TemporaryStore;
-  readonly proxy: TcpProxy;
-  readonly #server: ConnectServer;
-
-  private constructor(file: TemporaryStore, server: ConnectServer) {
-    this.file = file;
-    this.#server = server;
-    this.proxy = new TcpProxy(server.url);
-  }
-
-  static async create(): Promise<FarStore> {
-    const file = await TemporaryStore.create();
-    return new FarStore(file, await ConnectServer.start({ file: file.kvPath }));
-  }
-
-  serve(): Promise<ServerProcess> {
-    return ServerProcess.start({ KV_PATH: this.proxy.url });
-  }
-
-  serveOnDeploy(variables: Variables = {}): Promise<ServerProcess> {
-    const deployed = { DENO_DEPLOYMENT_ID: "7f3k", DENO_KV_DEFAULT_PATH: this.proxy.url };
-    return ServerProcess.start({ ...deployed, ...variables });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.proxy[Symbol.asyncDispose]();
-    await this.#server[Symbol.asyncDispose]();
-    await this.file[Symbol.asyncDispose]();
-  }
-}
-
-/** Waits until the server can read its KV again. */
-export async function untilReady(server: ServerProcess): Promise<void> {
-  // Much longer than a server takes to reconnect.
-  for (let count = 0; count < 300; count++) {
-    if ((await call(server, undefined, "GET /ready")).status === 200) return;
-    await pause(50);
-  }
-  throw new Error("The server did not recover");
 }

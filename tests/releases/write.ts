@@ -4,8 +4,8 @@
  *     deno run --config tests/deno.json -P tests/releases/write.ts > tests/releases/1.0.0.json
  */
 
-import { Connection } from "../../src/engine/connection.ts";
 import { requireSchema } from "../../src/engine/schema_version.ts";
+import { onFile } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
 import { REX } from "../pets/shop.ts";
 import { NOON } from "../support/time.ts";
@@ -33,7 +33,7 @@ const DAY = 86_400_000;
 const ONCE = { "idempotency-key": "once" };
 
 await using service = await Harness.open();
-await requireSchema(new Connection([service.kv]), true);
+await requireSchema(onFile(service.kv, { clock: () => NOON }), true);
 service.now = NOON - DAY;
 const { account, apiKey: previousKey } = await service.createAccount("pro");
 const { apiKey: closedKey } = await service.createAccount("free");

@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStrictEquals } from "@std/assert";
 import { CorruptRow, Store, Transactions, Versions } from "../../src/engine/mod.ts";
-import { Connection } from "../../src/engine/connection.ts";
 import {
   type Item,
   type ItemPage,
@@ -10,7 +9,7 @@ import {
   resource,
 } from "../../src/resource/mod.ts";
 import { optional, text } from "../../src/web/schema.ts";
-import { type Disturbance, disturbed } from "../support/fake_kv.ts";
+import { type Disturbance, disturbed, onFile } from "../support/fake_kv.ts";
 import { THING_FIELDS, THINGS } from "../support/things.ts";
 
 /** A collection as one process sees and changes it. */
@@ -19,8 +18,7 @@ class Collection<Value extends Item> {
   readonly #transactions: Transactions;
 
   constructor(kv: Deno.Kv, resource: Resource<Value>, disturbance: Disturbance = {}) {
-    const connection = new Connection([disturbed(kv, disturbance)]);
-    const store = new Store(connection, { maxChecks: 100, clock: () => 0 });
+    const store = new Store(onFile(disturbed(kv, disturbance), { clock: () => 0 }));
     const transactions = new Transactions(store, { clock: () => 0 });
     this.#transactions = transactions;
     this.items = new Items(resource, { store, transactions, versions: new Versions(store) });

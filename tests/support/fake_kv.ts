@@ -1,7 +1,7 @@
 // A KV in memory, and a wrapper of any KV whose reads and commits hang, fail, or apply late or twice.
-import { Connection } from "../../src/engine/connection.ts";
 import { pause } from "../../src/base/time.ts";
-import { Store } from "../../src/engine/store.ts";
+import type { BackendOptions } from "../../src/engine/backend.ts";
+import { FileBackend } from "../../src/engine/file.ts";
 
 /** The result of a commit. */
 export type CommitResult = Deno.KvCommitResult | Deno.KvCommitError;
@@ -228,36 +228,7 @@ function disturbedOperation(
   return operation;
 }
 
-export const DAY = 86_400_000;
-
-/** A store with ten checks per commit, on a KV in memory. Tests can disturb its clock and its KV. */
-export class FlakyStore implements Disposable {
-  readonly kv: Deno.Kv;
-  readonly store: Store;
-  now: number = 100 * DAY;
-  disturbance: Disturbance = {};
-
-  /** The deadline of each operation, in ms; short if operations hang. */
-  constructor(kv: Deno.Kv, deadline = 5_000) {
-    this.kv = kv;
-    const flaky = disturbed(kv, {
-      read: (keys) => this.disturbance.read?.(keys),
-      commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
-    });
-    const connection = new Connection([flaky], { deadline });
-    this.store = new Store(connection, { maxChecks: 10, clock: () => this.now });
-  }
-
-  static async open(deadline?: number): Promise<FlakyStore> {
-    return new FlakyStore(await Deno.openKv(":memory:"), deadline);
-  }
-
-  /** Processes and numbers of the remaining markers. */
-  async marks(): Promise<Deno.KvKeyPart[][]> {
-    return (await Array.fromAsync(this.kv.list({ prefix: ["commits"] }))).map(({ key }) => key.slice(1));
-  }
-
-  [Symbol.dispose](): void {
-    this.kv.close();
-  }
+/** A file backend with one handle. */
+export function onFile(kv: Deno.Kv, options: BackendOptions): FileBackend {
+  return new FileBackend(kv, options);
 }

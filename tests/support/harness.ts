@@ -8,21 +8,21 @@ import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { InFlight } from "../../src/web/in_flight.ts";
 import type { AccessRecord, ErrorRecord, EventRecord, OperatorRecord } from "../../src/web/log.ts";
 import { hasValidHost, targetOf } from "../../src/web/request.ts";
-import { Connection } from "../../src/engine/connection.ts";
+import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { Store } from "../../src/engine/store.ts";
 import type { Catalogue } from "../../src/resource/mod.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/app/service.ts";
 import { type HarnessRequest, requestTo } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
-import { carryOut, type Commit, type Disturbance, disturbed, FakeKv } from "./fake_kv.ts";
+import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, onFile } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
 import { OF_THINGS } from "./things.ts";
 import { NOON, VirtualTime } from "./time.ts";
 
 /** Options of a harness. */
 export interface HarnessOptions extends Partial<ServiceOptions> {
-  /** Maximum number of checks in one commit. */
-  readonly maxChecks?: number;
+  /** Opens its backend; by default a file. */
+  readonly backend?: (kv: Deno.Kv, options: BackendOptions) => Backend;
   /** Deadline of one KV operation, in ms. */
   readonly deadline?: number;
   /** The operator token. */
@@ -57,7 +57,7 @@ export class Harness implements AsyncDisposable {
 
   constructor(
     kv: Deno.Kv,
-    { maxChecks = 100, deadline = 5_000, operatorToken, disturbance, ...services }: HarnessOptions = {},
+    { backend = onFile, deadline = 5_000, operatorToken, disturbance, ...services }: HarnessOptions = {},
   ) {
     this.#inFlight = services.inFlight ?? new InFlight();
     this.kv = disturbance ? disturbed(kv, disturbance) : kv;
@@ -65,7 +65,7 @@ export class Harness implements AsyncDisposable {
     const metrics = services.metrics ?? new Metrics();
     this.metrics = metrics;
     this.store = services.store ??
-      new Store(new Connection([this.kv], { deadline, metrics }), { maxChecks, clock, metrics });
+      new Store(backend(this.kv, { clock, deadline, metrics }), { metrics });
     const environment = services.environment ?? "staging";
     this.accounts = new RemoteAccounts(this.store, environment, clock);
     this.#catalogue = services.catalogue ?? OF_THINGS;

@@ -1,6 +1,6 @@
-// Makes two copies of the checkout by the steps of src/README.md, and checks both: one with toys in place of animals,
-// and one without the optional parts.
-import { copyCheckout, leaveOut, rewrite } from "../process/checkout.ts";
+// Makes three copies of the checkout by the steps of src/README.md, and checks them: one with toys in place of animals,
+// one without the optional parts, and one that cannot use a KV server.
+import { copyCheckout, leaveOut, leaveOutRemote, rewrite } from "../process/checkout.ts";
 import { putToysInPlace } from "./toy_shop.ts";
 
 /** Folders of tests that are about animals. */
@@ -12,6 +12,8 @@ const OF_PARTS = [
 ];
 /** Folders of tests of the service, but not of its libraries, which know no part. */
 const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"];
+/** Folders of tests of what uses the store. */
+const OF_STORE = ["resource", "limits", "accounts", "messages", "app", "process"];
 /** Arguments of `deno`, before and after those that run the tests. */
 const BEFORE = [["task", "docs"], ["fmt", "--check"], ["lint"], ["task", "check"]] as const;
 const AFTER = [["task", "clients", "--filter", "TypeScript"]] as const;
@@ -32,10 +34,20 @@ await inCopy(async (folder) => {
         "",
       ),
   );
-  const folders = OF_SERVICE.map((name) => `tests/${name}`);
-  const tests = ["numbers", "tables", "layering", "names"].map((name) => `tests/${name}_test.ts`);
-  await check(folder, ["test", "--config", "tests/deno.json", "-P", "--parallel", ...folders, ...tests]);
+  await check(folder, testing(OF_SERVICE));
 });
+await inCopy(async (folder) => {
+  await leaveOutRemote(folder);
+  await Deno.remove(`${folder}/tests/engine/remote`, { recursive: true });
+  await check(folder, testing(OF_STORE));
+});
+
+/** Arguments of `deno` that run the tests in these folders, and those of the whole. */
+function testing(names: readonly string[]): readonly string[] {
+  const folders = names.map((name) => `tests/${name}`);
+  const whole = ["numbers", "tables", "layering", "names"].map((name) => `tests/${name}_test.ts`);
+  return ["test", "--config", "tests/deno.json", "-P", "--parallel", ...folders, ...whole];
+}
 
 /** Does some work in a temporary copy of the checkout. */
 async function inCopy(work: (folder: string) => Promise<void>): Promise<void> {

@@ -1,9 +1,10 @@
 import { assertEquals, assertGreaterOrEqual, assertLessOrEqual } from "@std/assert";
-import { call, outcome, type Reply, tally } from "../support/client.ts";
-import type { ServerProcess } from "./process.ts";
-import { LIST } from "./shipped.ts";
-import type { TcpProxy } from "./tcp_proxy.ts";
-import { FarStore, inOneDay, untilReady } from "./temporary_store.ts";
+import { call, outcome, type Reply, tally } from "../../support/client.ts";
+import type { ServerProcess } from "../../process/process.ts";
+import { LIST } from "../../process/shipped.ts";
+import type { TcpProxy } from "../../process/tcp_proxy.ts";
+import { inOneDay } from "../../process/temporary_store.ts";
+import { FarStore, untilReady } from "./far_store.ts";
 
 const LIMIT = 1_000;
 const CLIENTS = 8;
@@ -23,7 +24,7 @@ Deno.test("server returns 503 while KV is silent, and exits 1 if stopped meanwhi
   const [{ code }, first, ...others] = await Promise.all([stopped.stop(), list(server), inFlight]);
   const answers = [...others, first, await list(server)];
 
-  assertEquals(tally(answers), { "503 store_unavailable": 3 });
+  assertEquals(tally(answers), { "503 service_stopping": 1, "503 store_unavailable": 2 });
   assertEquals(answers.map(({ headers }) => headers.get("retry-after")), ["1", "5", "5"]);
   assertEquals([answers[0]?.headers.get("connection"), code], ["close", 1]);
   assertEquals(outcome(await call(server, undefined, "GET /health")), "200");

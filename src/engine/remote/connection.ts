@@ -1,14 +1,12 @@
-import { Metrics, pause } from "../base/mod.ts";
-import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "./deadline.ts";
-import type { FileState, FileWatch } from "./file.ts";
+import { Metrics, pause } from "../../base/mod.ts";
+import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "../deadline.ts";
 
 /*
  * Every operation on KV has a deadline, and a dead connection is replaced. Deno's KV Connect client does neither: it
  * does not notice when its connection is dead, and repeats operations forever.
  *
- * A handle is what `Deno.openKv` returns. Each operation uses the least busy one. A KV Connect server has several,
- * because Deno's client stalls for 40 ms if two operations are under way on one handle. A file has one for writes and
- * another for reads, so that reads do not wait for writes. `#run()` alone changes a handle's state:
+ * A handle is what `Deno.openKv` returns. Each operation uses the least busy one. There are several, because Deno's
+ * client stalls for 40 ms if two operations are under way on one handle. `#run()` alone changes a handle's state:
  *
  *     working   →  resting   An operation failed. For a second, the handle is used only if all others rest, too.
  *     resting   →  working   An operation succeeded.
@@ -17,37 +15,25 @@ import type { FileState, FileWatch } from "./file.ts";
  *
  * Handles that were opened together are a generation. `#giveUp()` and `#replace()` change its state:
  *
- *     current   →  given up  An operation on a server missed its deadline. New operations are refused.
+ *     current   →  given up  An operation missed its deadline. New operations are refused.
  *     current   →  replaced  New handles are open. The old ones are closed, which ends operations under way on them.
  *     given up  →  replaced
  *
- * The handles on a file are never replaced: new ones would not help, and only one is allowed to write. While too many
- * operations hang there, one is tried per deadline. Handles are replaced together, because one by one would fail most
- * operations of the next burst.
- *
- * Nothing is lost: a commit that missed its deadline, or whose handle was closed, might still apply. Markers then show
- * whether it did (`commit.ts`).
+ * Handles are replaced together, because one by one would fail most operations of the next burst. Nothing is lost: a
+ * commit that missed its deadline, or whose handle was closed, might still apply. Markers then show whether it did
+ * (`markers.ts`).
  */
 
 /** Options of a {@linkcode Connection}. */
 export interface ConnectionOptions {
   /** Deadline for one operation, in ms. */
   readonly deadline?: number;
-  /**
-   * Opens new handles on a KV Connect server as soon as it responds. Rejects when the signal aborts. Not set for a
-   * file, because new handles would not help, and only one of them is allowed to write.
-   */
-  readonly reopen?: (signal: AbortSignal) => Promise<Deno.Kv[]>;
-  /** The state of the file, if KV is one. */
-  readonly file?: FileState | undefined;
-  readonly watch?: FileWatch | undefined;
+  /** Opens new handles as soon as the KV responds. Rejects when the signal aborts. */
+  readonly reopen: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   readonly metrics?: Metrics | undefined;
 }
 
 type Kind = "read" | "write";
-
-/** Why nothing is written to a file that a `FileWatch` has lost. */
-export const FILE_LOST = "The KV file was removed or renamed; restart the service";
 
 interface Handle {
   readonly kv: Deno.Kv;
@@ -60,8 +46,8 @@ interface Handle {
 }
 
 /** Handles that were opened together. */
-interface Generation extends Readonly<Record<Kind, readonly Handle[]>> {
-  readonly kvs: readonly Deno.Kv[];
+interface Generation {
+  readonly handles: readonly Handle[];
   /** Number of operations that missed their deadline and have not ended. */
   hanging: number;
   /** Whether new operations are refused. */
@@ -72,7 +58,6 @@ interface Generation extends Readonly<Record<Kind, readonly Handle[]>> {
 const REST = 1_000;
 /** The handles are replaced if all operations on one have failed for this many deadlines. */
 const MAX_FAILING = 2;
-const MAX_HANGING = 16;
 /** While this many replaced generations are hanging, no new handles are opened. */
 const MAX_LOST = 8;
 /** Maximum time that hanging operations delay new handles, in ms, because they might never end. */
@@ -81,15 +66,12 @@ const HANG_TIMEOUT = 30_000;
 const POLL = 500;
 
 /**
- * Handles on one Deno KV, with a deadline on every operation.
+ * Handles on one KV, with a deadline on every operation.
  *
  * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
  * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
  */
 export class Connection {
-  /** Undefined if KV is not a file, or SQLite cannot read it. */
-  readonly file: FileState | undefined;
-  readonly #watch: FileWatch | undefined;
   readonly #metrics: Metrics;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
@@ -99,18 +81,21 @@ export class Connection {
   #replaced: Generation[] = [];
   /** Settles when the handles are replaced; undefined if no replacement is under way. */
   #replacing: Promise<void> | undefined;
-  #nextTry = 0;
+  #roundTrip = 0;
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, reopen, file, watch, metrics = new Metrics() }: ConnectionOptions = {},
+    { deadline = KV_DEADLINE, reopen, metrics = new Metrics() }: ConnectionOptions,
   ) {
-    this.file = file;
-    this.#watch = watch;
     this.#metrics = metrics;
     this.#deadline = deadline;
     this.#reopen = reopen;
-    this.#generation = this.#generationOf(kvs);
+    this.#generation = generationOf(kvs);
+  }
+
+  /** The recent mean duration of an operation, in ms. */
+  get roundTrip(): number {
+    return this.#roundTrip;
   }
 
   /** Runs an operation that only reads. */
@@ -123,30 +108,26 @@ export class Connection {
     return this.#run("write", operate);
   }
 
-  /** Closes the handles. If an operation is hanging on a file, the handles stay open until the process ends. */
+  /** Closes the handles. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#replacing;
-    // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
-    this.file?.close();
-    this.#watch?.close();
-    // Closing a handle on a file blocks the whole process until its operations end.
-    if (this.#reopen || this.#generation.hanging === 0) close(this.#generation);
+    close(this.#generation);
   }
 
   async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const refusal = this.#refuse(kind);
-    if (refusal !== undefined) {
-      this.#metrics.kvFailures.add(1, kind);
-      throw new StoreUnavailable(refusal);
-    }
     const started = performance.now();
     const generation = this.#generation;
-    const handle = generation[kind].reduce((least, handle) => load(handle) < load(least) ? handle : least);
+    if (generation.isGivenUp) {
+      this.#metrics.kvFailures.add(1, kind);
+      throw new StoreUnavailable("The server does not respond");
+    }
+    const handle = generation.handles.reduce((least, handle) => load(handle) < load(least) ? handle : least);
     const operation = operate(handle.kv);
     handle.busy++;
     try {
       const result = await withDeadline(operation, this.#deadline);
+      this.#roundTrip += (performance.now() - started - this.#roundTrip) / 8;
       handle.failingSince = undefined;
       handle.restsUntil = 0;
       return result;
@@ -161,24 +142,10 @@ export class Connection {
     }
   }
 
-  /**
-   * Why no operation can be started now; undefined if one can. While too many hang, one can be started per
-   * deadline, and this call takes that turn.
-   */
-  #refuse(kind: Kind): string | undefined {
-    if (kind === "write" && this.#watch?.isLost) return FILE_LOST;
-    if (this.#generation.isGivenUp) return "The server does not respond";
-    if (this.#generation.hanging < MAX_HANGING) return undefined;
-    if (performance.now() < this.#nextTry) return "Earlier operations still hang";
-    this.#nextTry = performance.now() + this.#deadline;
-    return undefined;
-  }
-
   #giveUp(operation: Promise<unknown>, generation: Generation): void {
     generation.hanging++;
     operation.catch(() => {}).finally(() => generation.hanging--);
-    this.#nextTry = performance.now() + this.#deadline;
-    generation.isGivenUp = this.#reopen !== undefined;
+    generation.isGivenUp = true;
     this.#replace(generation);
   }
 
@@ -190,39 +157,36 @@ export class Connection {
     if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
-  /** Starts replacing a server's handles, unless a replacement is already under way or done. */
+  /** Starts replacing the handles, unless a replacement is already under way or done. */
   #replace(generation: Generation): void {
-    if (this.#reopen && generation === this.#generation) this.#replacing ??= this.#replaceAll(this.#reopen);
+    if (generation === this.#generation) this.#replacing ??= this.#replaceAll();
   }
 
-  async #replaceAll(reopen: NonNullable<ConnectionOptions["reopen"]>): Promise<void> {
+  async #replaceAll(): Promise<void> {
     const { signal } = this.#closing;
     const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
       const end = performance.now() + HANG_TIMEOUT;
       while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(POLL);
-      const kvs = await reopen(signal);
+      const kvs = await this.#reopen(signal);
       close(this.#generation);
       this.#replaced = [...lost(), this.#generation];
-      this.#generation = this.#generationOf(kvs);
+      this.#generation = generationOf(kvs);
     } catch (error) {
       if (error !== signal.reason) throw error; // Otherwise, the connection is being closed.
     } finally {
       this.#replacing = undefined;
     }
   }
-
-  #generationOf(kvs: readonly Deno.Kv[]): Generation {
-    const handles = kvs.map((kv) => ({ kv, busy: 0, failingSince: undefined, restsUntil: 0 }));
-    const [read, write] = this.#reopen || kvs.length === 1
-      ? [handles, handles]
-      : [handles.slice(1), handles.slice(0, 1)];
-    return { kvs, read, write, hanging: 0, isGivenUp: false };
-  }
 }
 
-function close({ kvs }: Generation): void {
-  for (const kv of kvs) kv.close();
+function generationOf(kvs: readonly Deno.Kv[]): Generation {
+  const handles = kvs.map((kv) => ({ kv, busy: 0, failingSince: undefined, restsUntil: 0 }));
+  return { handles, hanging: 0, isGivenUp: false };
+}
+
+function close({ handles }: Generation): void {
+  for (const { kv } of handles) kv.close();
 }
 
 /** A handle's load. A handle that has just failed sorts after all others. */

@@ -1,9 +1,9 @@
-import { assertEquals } from "@std/assert";
-import { VERSION } from "../../src/app/version.ts";
-import { call, outcome } from "../support/client.ts";
-import { ServerProcess } from "./process.ts";
-import { addItem, LIST, TITLE } from "./shipped.ts";
-import { FarStore, untilReady } from "./temporary_store.ts";
+import { assertEquals, assertMatch } from "@std/assert";
+import { VERSION } from "../../../src/app/version.ts";
+import { call, outcome } from "../../support/client.ts";
+import { runServer, ServerProcess } from "../../process/process.ts";
+import { addItem, LIST, TITLE } from "../../process/shipped.ts";
+import { FarStore, untilReady } from "./far_store.ts";
 
 Deno.test("server prints one line and waits while its KV Connect server is not up yet", async () => {
   await using far = await FarStore.create();
@@ -64,4 +64,11 @@ Deno.test("server prints what is missing if nobody can get a key on Deno Deploy"
   assertEquals(lines, [[], [
     "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.",
   ]]);
+});
+
+Deno.test("server refuses to start on Deno Deploy if no KV is attached", async () => {
+  const { code, stdout, errorLines } = await runServer({ DENO_DEPLOYMENT_ID: "7f3k" });
+
+  assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
+  assertMatch(errorLines.join(), /^The KV of this deployment cannot be used: .+[^.]\.$/);
 });

@@ -1,10 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { createApiKey } from "../../src/accounts/api_key.ts";
-import { pause } from "../../src/base/time.ts";
-import { call, callAtOnce } from "../support/client.ts";
-import { carryOut, FakeKv } from "../support/fake_kv.ts";
-import { RecordingService } from "../support/harness.ts";
-import { VirtualTime } from "../support/time.ts";
+import { createApiKey } from "../../../src/accounts/api_key.ts";
+import { pause } from "../../../src/base/time.ts";
+import { call, callAtOnce } from "../../support/client.ts";
+import { carryOut, FakeKv } from "../../support/fake_kv.ts";
+import { RecordingService } from "../../support/harness.ts";
+import { VirtualTime } from "../../support/time.ts";
+import { onServer } from "./server.ts";
 
 const TRIP = 100;
 const LIST = "GET /v1/things?limit=1";
@@ -14,7 +15,7 @@ const HAMMER = { json: { name: "Hammer", weight: 1 } };
 /** A service in virtual time, with a round trip of 100 ms to its KV. */
 class FarService extends RecordingService {
   constructor(time: VirtualTime = new VirtualTime(), fake: FakeKv = new FakeKv()) {
-    super(time, fake, { maxChecks: 10 });
+    super(time, fake, { backend: onServer });
     this.disturbance = {
       read: () => pause(TRIP),
       commit: async (commit) => {

@@ -1,18 +1,18 @@
 import { assert } from "@std/assert";
-import { CommitInDoubt } from "../../src/engine/commit.ts";
-import { Connection } from "../../src/engine/connection.ts";
-import { pause } from "../../src/base/time.ts";
-import { encodeJson } from "../../src/engine/row.ts";
-import { Store } from "../../src/engine/store.ts";
-import { carryOut, type Disturbance, disturbed, FakeKv } from "../support/fake_kv.ts";
-import { NOON, VirtualTime } from "../support/time.ts";
+import { CommitInDoubt } from "../../../src/engine/backend.ts";
+import { pause } from "../../../src/base/time.ts";
+import { encodeJson } from "../../../src/engine/row.ts";
+import { Store } from "../../../src/engine/store.ts";
+import { carryOut, type Disturbance, disturbed, FakeKv } from "../../support/fake_kv.ts";
+import { onServer } from "./server.ts";
+import { NOON, VirtualTime } from "../../support/time.ts";
 
 Deno.test("CommitInDoubt.findOut() reports no failure if KV refuses the fence for no reason", async () => {
   using time = new VirtualTime();
   const fake = new FakeKv();
   let commit: Disturbance["commit"] = carryOut;
   const kv = disturbed(fake.connect(), { commit: (sent) => (commit ?? carryOut)(sent) });
-  const store = new Store(new Connection([kv], { deadline: 5_000 }), { maxChecks: 100, clock: () => NOON });
+  const store = new Store(onServer(kv, { clock: () => NOON }));
   await time.until(store.commit((operation) => operation.set(["first"], encodeJson(1))), 1_000);
   let sent = 0;
   commit = async (operation) => {

@@ -1,8 +1,8 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { Connection, type ConnectionOptions } from "../../src/engine/connection.ts";
-import { DeadlineExceeded, StoreUnavailable } from "../../src/engine/deadline.ts";
-import { hang } from "../support/fake_kv.ts";
-import { VirtualTime } from "../support/time.ts";
+import { Connection, type ConnectionOptions } from "../../../src/engine/remote/connection.ts";
+import { DeadlineExceeded, StoreUnavailable } from "../../../src/engine/deadline.ts";
+import { hang } from "../../support/fake_kv.ts";
+import { VirtualTime } from "../../support/time.ts";
 
 const KINDS = ["read", "write"] as const;
 const DEADLINE = 100;
@@ -16,22 +16,16 @@ class Fixture {
   reopened: PromiseWithResolvers<Deno.Kv[]> = Promise.withResolvers();
   readonly signals: AbortSignal[] = [];
 
-  constructor(names: string, options: ConnectionOptions = {}) {
-    this.connection = new Connection(this.open(names), { deadline: DEADLINE, ...options });
+  constructor(names = "ab", reopen: ConnectionOptions["reopen"] = (signal) => this.#reopen(signal)) {
+    this.connection = new Connection(this.open(names), { deadline: DEADLINE, reopen });
   }
 
-  /** A connection to a server. */
-  static onServer(names = "ab"): Fixture {
-    const fixture: Fixture = new Fixture(names, {
-      reopen: async (signal) => {
-        signal.throwIfAborted();
-        fixture.signals.push(signal);
-        fixture.reopened = Promise.withResolvers();
-        signal.addEventListener("abort", () => fixture.reopened.reject(signal.reason));
-        return await fixture.reopened.promise;
-      },
-    });
-    return fixture;
+  #reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
+    signal.throwIfAborted();
+    this.signals.push(signal);
+    this.reopened = Promise.withResolvers();
+    signal.addEventListener("abort", () => this.reopened.reject(signal.reason));
+    return this.reopened.promise;
   }
 
   /** Opens a handle for each letter. */
@@ -62,52 +56,20 @@ class Fixture {
   }
 }
 
-Deno.test("Connection uses the least busy handle, except for writes to a file, which use the first", async () => {
+Deno.test("Connection uses the least busy handle", async () => {
   using _time = new VirtualTime();
-  for (
-    const [open, reads, writes] of [
-      [() => new Fixture("a"), "aaa", "aaa"],
-      [() => new Fixture("abc"), "bcb", "aaa"],
-      [() => Fixture.onServer("abc"), "abc", "abc"],
-    ] as const
-  ) {
-    assertEquals(open().handlesOf("read", 3), reads);
-    assertEquals(open().handlesOf("write", 3), writes);
-  }
-
   const fixture = new Fixture("abc");
-  const [, second] = [fixture.start("read"), fixture.start("read")];
-  second.end();
-  await second.ended;
-  assertEquals(fixture.handlesOf("read", 1), "c");
+  assertEquals(fixture.handlesOf("read", 3) + fixture.handlesOf("write", 2), "abcab");
+  const last = fixture.start("read");
+  assertEquals(last.on, "c");
+  last.end();
+  await last.ended;
+  assertEquals(fixture.handlesOf("write", 1), "c");
 });
 
-Deno.test("Connection on a file tries one operation per deadline while 16 operations hang", async () => {
+Deno.test("Connection rejects operations after a missed deadline until it has new handles", async () => {
   using time = new VirtualTime();
-  const fixture = new Fixture("ab");
-  const hanging = Array.from({ length: 15 }, () => fixture.start("read"));
-  await time.advance(DEADLINE);
-  assertEquals(fixture.handlesOf("write", 1), "a");
-  await time.advance(DEADLINE);
-
-  for (let round = 0; round < 3; round++) {
-    await assertRejects(() => fixture.connection.read(hang), StoreUnavailable, "still hang");
-    await time.advance(DEADLINE - 1);
-    assertEquals(fixture.handlesOf("read", 3), "");
-    await time.advance(1);
-    assertEquals(fixture.handlesOf("read", 3), "b");
-    await time.advance(DEADLINE);
-  }
-
-  for (const { end } of hanging.slice(0, 4)) end();
-  await time.advance(0);
-  assertEquals(fixture.handlesOf("read", 3), "bbb");
-  assertEquals(fixture.closed, []);
-});
-
-Deno.test("Connection to a server rejects operations after a missed deadline until it has new handles", async () => {
-  using time = new VirtualTime();
-  const fixture = Fixture.onServer();
+  const fixture = new Fixture();
   const { connection } = fixture;
   fixture.start("read");
   fixture.start("write");
@@ -136,7 +98,7 @@ function failAtOnce(): Promise<never> {
 
 Deno.test("Connection avoids a handle for a second after a failure if there are others", async () => {
   using time = new VirtualTime();
-  const { connection, names } = Fixture.onServer();
+  const { connection, names } = new Fixture();
   const attempt = async () => {
     let on = "";
     await connection.read((kv) => {
@@ -155,7 +117,7 @@ Deno.test("Connection avoids a handle for a second after a failure if there are 
 
 Deno.test("Connection uses a handle again once an operation on it succeeds", async () => {
   using _time = new VirtualTime();
-  const fixture = Fixture.onServer();
+  const fixture = new Fixture();
   const { connection } = fixture;
   for (let handle = 0; handle < 2; handle++) {
     await assertRejects(() => connection.read(failAtOnce), StoreUnavailable);
@@ -166,12 +128,12 @@ Deno.test("Connection uses a handle again once an operation on it succeeds", asy
   assertEquals(fixture.handlesOf("read", 2), "aa");
 });
 
-Deno.test("Connection to a server replaces its handles if one of them does nothing but fail", async () => {
+Deno.test("Connection replaces its handles if one of them does nothing but fail", async () => {
   using time = new VirtualTime();
   for (
     const [kind, between, opened] of [["read", failAtOnce, 1], ["write", () => Promise.resolve(), 0]] as const
   ) {
-    const fixture = Fixture.onServer("a");
+    const fixture = new Fixture("a");
     const { connection } = fixture;
     await assertRejects(() => connection[kind](failAtOnce), StoreUnavailable);
     await time.advance(2 * DEADLINE);
@@ -191,7 +153,7 @@ Deno.test("Connection to a server replaces its handles if one of them does nothi
 
 Deno.test("Connection rejects operations if one hangs while new handles are being opened", async () => {
   using time = new VirtualTime();
-  const fixture = Fixture.onServer("a");
+  const fixture = new Fixture("a");
   const { connection } = fixture;
   for (let failure = 0; failure < 2; failure++) {
     await assertRejects(() => connection.read(failAtOnce), StoreUnavailable, "failed");
@@ -221,9 +183,9 @@ async function lose(
   return lost;
 }
 
-Deno.test("Connection to a server delays new handles for half a minute while eight generations hang", async () => {
+Deno.test("Connection delays new handles for half a minute while eight generations hang", async () => {
   using time = new VirtualTime();
-  const fixture = Fixture.onServer();
+  const fixture = new Fixture();
   const first = fixture.start("read");
   await time.advance(DEADLINE - 1);
   const second = fixture.start("read");
@@ -255,9 +217,9 @@ Deno.test("Connection to a server delays new handles for half a minute while eig
 Deno.test("Connection.close() closes the handles and opens no others", async () => {
   using time = new VirtualTime();
   const idle = new Fixture("ab");
-  const waiting = Fixture.onServer();
+  const waiting = new Fixture();
   waiting.start("read");
-  const crowded = Fixture.onServer();
+  const crowded = new Fixture();
   await lose(crowded, time, 8);
   crowded.start("read");
   await time.advance(DEADLINE);
@@ -273,7 +235,7 @@ Deno.test("Connection.close() closes the handles and opens no others", async () 
 Deno.test("Connection.close() also closes handles that are still being opened", async () => {
   using time = new VirtualTime();
   const reopened = Promise.withResolvers<Deno.Kv[]>();
-  const fixture = new Fixture("ab", { reopen: () => reopened.promise });
+  const fixture = new Fixture("ab", () => reopened.promise);
   fixture.start("read");
   await time.advance(DEADLINE);
 
@@ -287,7 +249,7 @@ Deno.test("Connection.close() also closes handles that are still being opened", 
 Deno.test("Connection does not hide why its handles cannot be replaced", async () => {
   using time = new VirtualTime();
   const reason = new TypeError("a bug");
-  const fixture = new Fixture("a", { reopen: () => Promise.reject(reason) });
+  const fixture = new Fixture("a", () => Promise.reject(reason));
   const unhandled: unknown[] = [];
   const note = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -299,17 +261,4 @@ Deno.test("Connection does not hide why its handles cannot be replaced", async (
   removeEventListener("unhandledrejection", note);
 
   assertEquals(unhandled, [reason]);
-});
-
-Deno.test("Connection.close() on a file leaves the handles open if an operation hangs", async () => {
-  using time = new VirtualTime();
-  const fixture = new Fixture("ab");
-  const { end, ended } = fixture.start("read");
-  await time.advance(DEADLINE);
-  await assertRejects(() => ended, DeadlineExceeded);
-
-  await fixture.connection.close();
-
-  assertEquals(fixture.closed, []);
-  end();
 });

@@ -1,0 +1,75 @@
+// A process that runs transactions on a KV that tests can disturb.
+import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
+import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
+import { Store } from "../../src/engine/store.ts";
+import type { Decided, Done, RunOptions, Transaction } from "../../src/engine/transaction.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { carryOut, type Disturbance, disturbed, type FakeKv, onFile } from "../support/fake_kv.ts";
+
+/** Options of a {@linkcode Process}. */
+export interface ProcessOptions {
+  /** Opens its backend; by default a file. */
+  readonly backend?: (kv: Deno.Kv, options: BackendOptions) => Backend;
+  readonly deadline?: number;
+}
+
+/** A process that runs transactions. */
+export class Process {
+  disturbance: Disturbance = {};
+  /** The keys that each commit changed, without markers. Commits that only open a lane are left out. */
+  readonly commits: (readonly Deno.KvKey[])[] = [];
+  readonly reads: (readonly Deno.KvKey[])[] = [];
+  readonly store: Store;
+  readonly transactions: Transactions;
+
+  constructor(kv: Deno.Kv, { backend = onFile, deadline = 5_000 }: ProcessOptions = {}) {
+    const handle = disturbed(kv, {
+      read: (keys) => {
+        if (keys.some(([table]) => table !== "commits" && table !== "schema")) this.reads.push(keys);
+        return this.disturbance.read?.(keys);
+      },
+      commit: (commit) => {
+        const keys = commit.keys.filter(([table]) => table !== "commits");
+        if (keys.length === 0) return commit.apply();
+        this.commits.push(keys);
+        return (this.disturbance.commit ?? carryOut)(commit);
+      },
+    });
+    this.store = new Store(backend(handle, { deadline, clock: () => 7 }));
+    this.transactions = new Transactions(this.store, { clock: () => 7 });
+  }
+
+  static on(kv: FakeKv, options?: ProcessOptions): Process {
+    return new Process(kv.connect(), options);
+  }
+
+  run<Result extends Decided>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
+    return this.transactions.run(transaction, options);
+  }
+}
+
+export function numberIn(entry: Entry | null): number {
+  return entry ? decodeJson<number>(entry) : 0;
+}
+
+/** Increments the number in a row, and returns it. */
+export function counting(...key: Deno.KvKey): Transaction<number> {
+  return {
+    queue: "changes",
+    reads: [key],
+    decide(rows, write) {
+      const number = numberIn(rows.get(key)) + 1;
+      write.set(key, encodeJson(number));
+      return number;
+    },
+  };
+}
+
+/** Sets a row without reading it. */
+export function setting(...key: Deno.KvKey): Transaction<undefined> {
+  return { queue: "changes", decide: (_, write) => write.set(key, encodeJson(0)) };
+}
+
+export function upTo(end: number): number[] {
+  return Array.from({ length: end }, (_, index) => index + 1);
+}
