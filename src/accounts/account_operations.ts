@@ -190,11 +190,13 @@ export function accountOperations({ accounts, usedBy, realm }: AccountOperations
       "lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to 0: " +
       "every earlier key stops working immediately, and `previousKeyExpiresAt` is null. If that response is lost, the " +
       "account may be left without a key, and only the operator can make a new one. A rotation does not reset " +
-      `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour. Do not send an Idempotency-Key: it ` +
+      `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if its limits are used up or it is ` +
+      `banned; then nothing is charged. Do not send an Idempotency-Key: it ` +
       "is rejected, because API keys are not stored.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: KEY_ROTATION,
     bodyIsOptional: true,
+    isVital: true,
     answers: { 201: { description: "The new API key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
     errors: [ERRORS.rotation_limit],
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {

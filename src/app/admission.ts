@@ -1,4 +1,4 @@
-import { type Metrics, whenReady } from "../base/mod.ts";
+import { BoundedMap, HOUR, type Metrics, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
 import { ApiError, bearerToken, type Budget, ERRORS, type InFlightRequest } from "../web/mod.ts";
 import { type Allowance, AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
@@ -16,6 +16,10 @@ export interface Caller {
   readonly at: number;
   /** Whether the request only reads. */
   readonly isRead: boolean;
+  /** Whether it is for an operation that an account can use although its limits refuse it. */
+  readonly isVital: boolean;
+  /** Whether it is served although limits refuse it; undefined if that is not decided yet. */
+  isSpared?: boolean | undefined;
   /** Set if the version check has failed, so that the request is not charged any more. */
   hasFailed?: true;
 }
@@ -28,12 +32,14 @@ export interface Admission {
   decision: Decision;
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
+  /** Set if nothing was charged, because the account's limits refused the request, which is served nevertheless. */
+  readonly isFree?: true;
 }
 
 /** Responds to a charged request. */
 export type Serve = (admission: Admission, budget: Budget) => Response | Promise<Response>;
 
-/** The result of an attempt to charge a request. AGAIN means that nothing was charged. */
+/** The result of an attempt to charge a request. AGAIN means that nothing was charged: try again after the check. */
 type Charged = Admission | typeof AGAIN;
 
 /** An admission that is under way. */
@@ -45,18 +51,20 @@ export interface AdmissionsOptions extends ApiKeysOptions {
   readonly metrics: Metrics;
 }
 
+/** Maximum number of requests of an account in an hour that are served although its limits refuse them. */
+const SPARED_PER_HOUR = 10;
+const MAX_SPARED = 10_000;
+
 /**
  * Charges each request to the account of its API key. If the key is missing or invalid, or the account is suspended,
- * the client address is charged.
+ * the client address is charged. An admission is certain: the account had the state that decided on it at some time
+ * after the request arrived. The cases:
  *
- * An admission is certain if the account had the state that decided on it at some time after the request arrived. The
- * cases:
- *
- *     case               decided by            certain because                               to give it back
- *     client address     #addresses.take()     a process counts its addresses alone          #addresses.giveBack()
- *     account not read   allowance.decideFromMemory()    its rows are read after the request arrived   allowance.giveBack()
- *     transaction        allowance.decideInRun()   it checks the account's row                   allowance.giveBack()
- *     memory             allowance.decideFromMemory()    a version check finds no change               allowance.giveBack()
+ *     case               decided by                      certain because
+ *     client address     #addresses.take()               a process counts its addresses alone
+ *     account not read   allowance.decideFromMemory()    its rows are read after the request arrived
+ *     transaction        allowance.decideInRun()         it checks the account's row
+ *     memory             allowance.decideFromMemory()    a version check finds no change
  */
 export class Admissions {
   readonly #keys: ApiKeys;
@@ -66,6 +74,10 @@ export class Admissions {
   readonly #addresses: AnonymousLimiter = new AnonymousLimiter();
   /** Resolves when all look-ups of keys for an address have ended, by address. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
+  /** Number of vital requests of an account in an hour, by account ID. */
+  readonly #vital: BoundedMap<string, { readonly hour: number; readonly count: number }> = new BoundedMap(
+    MAX_SPARED,
+  );
 
   constructor(options: AdmissionsOptions) {
     this.#permits = options.permits;
@@ -101,33 +113,14 @@ export class Admissions {
     };
   }
 
-  /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
-  async find(key: string, now: number): Promise<Account | undefined> {
-    await this.#versions.check(0);
-    if (!this.#keys.ownerOf(key)) await this.#keys.identify(key);
-    return (await this.#keys.find(key, now))?.holder;
-  }
-
-  /** The limits of a request that is not charged: those of its account if that is in memory, else of its address. */
-  peek({ headers }: Request, address: () => string, now: number): Decision {
-    const key = bearerToken(headers.get("authorization"));
-    const ofAccount = key === undefined ? undefined : this.#keys.peek(key, now);
-    return ofAccount ?? this.#addresses.peek(address(), now);
-  }
-
-  /** The ID of the account of a request's key, valid or not, if this process knows it; otherwise empty. */
-  ownerOf({ headers }: Request): string {
-    return this.#keys.ownerOf(bearerToken(headers.get("authorization")) ?? "") ?? "";
-  }
-
-  /** Charges a request if no version check is needed to decide. AGAIN means that memory decides after the check. */
+  /** Charges a request if that needs no version check. AGAIN means that memory decides after the check. */
   #chargeEarly(caller: Caller): Charged | Promise<Charged> {
     const { key, now } = caller;
     const allowance = key && this.#keys.recall(key);
     // The key is not in memory, or an account has changed: they are read. What is read now is certain.
     if (!allowance) return this.#tryToCharge(caller);
     const needsRun = this.#keys.opens(allowance, key, now) && allowance.outlook === undefined;
-    return needsRun ? this.#chargeInTransaction(key, allowance, caller) : AGAIN;
+    return needsRun ? this.#chargeInRun(key, allowance, caller) : AGAIN;
   }
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
@@ -142,29 +135,17 @@ export class Admissions {
   }
 
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {
-    const { key, now, at } = caller;
+    const { key, now } = caller;
     if (key === undefined) return this.#chargeAddress(caller);
-    if (!this.#keys.ownerOf(key)) return this.#identify(key, caller);
+    if (this.#keys.ownerOf(key) === undefined) return this.#identify(key, caller);
     return whenReady(this.#keys.find(key, now), (allowance) => {
       if (allowance === null) return this.#chargeAddress(caller);
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
-      const decision = allowance.decideFromMemory(at);
-      return decision ? { account, decision } : this.#chargeInTransaction(key, allowance, caller);
+      this.#spare(caller, account);
+      const decision = allowance.decideFromMemory(caller);
+      return decision ? admissionOf(account, decision, caller) : this.#chargeInRun(key, allowance, caller);
     });
-  }
-
-  /** Charges an account in the allowance's next run, which other requests share. */
-  async #chargeInTransaction(
-    key: string,
-    allowance: Allowance<Account>,
-    caller: Caller,
-  ): Promise<Charged> {
-    const { now, at } = caller;
-    const credential = this.#keys.hashOf(key);
-    const isAwaited = () => !caller.hasFailed;
-    const decision = await allowance.decideInRun({ credential, now, at, isAwaited });
-    return decision === AGAIN ? AGAIN : { account: allowance.holder, decision };
   }
 
   #chargeAddress({ address, now }: Caller): Admission {
@@ -201,12 +182,27 @@ export class Admissions {
     }
   }
 
-  #serve(
-    admission: Admission,
-    caller: Caller,
-    budget: Budget,
-    serve: Serve,
-  ): Response | Promise<Response> {
+  /** Charges an account in the allowance's next run, which other requests share. */
+  async #chargeInRun(key: string, allowance: Allowance<Account>, caller: Caller): Promise<Charged> {
+    this.#spare(caller, allowance.holder);
+    const { now, at, isSpared } = caller;
+    const credential = this.#keys.hashOf(key);
+    const isAwaited = () => !caller.hasFailed;
+    const decision = await allowance.decideInRun({ credential, now, at, isSpared, isAwaited });
+    return decision === AGAIN ? AGAIN : admissionOf(allowance.holder, decision, caller);
+  }
+
+  /** Decides whether limits may refuse a request. It is counted before its body is read. */
+  #spare(caller: Caller, { id }: Account): void {
+    if (!caller.isVital || caller.isSpared !== undefined) return;
+    const hour = Math.floor(caller.now / HOUR);
+    const before = this.#vital.get(id);
+    const count = before?.hour === hour ? before.count : 0;
+    caller.isSpared = count < SPARED_PER_HOUR;
+    this.#vital.set(id, { hour, count: count + 1 });
+  }
+
+  #serve(admission: Admission, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
     if (!caller.isRead) return this.#serveWrite(admission, caller, budget, serve);
     this.#count(admission);
     return serve(admission, budget);
@@ -226,7 +222,8 @@ export class Admissions {
   }
 
   #giveBack(admission: Admission, { address }: Caller): void {
-    const { account, decision } = admission;
+    const { account, decision, isFree } = admission;
+    if (isFree) return;
     if (account) this.#permits.of(account.id)?.giveBack(decision);
     else this.#addresses.giveBack(address(), decision);
     admission.decision = uncharged(decision);
@@ -235,4 +232,29 @@ export class Admissions {
   #count({ account, decision: { refusal } }: Admission): void {
     if (refusal === undefined) this.#metrics.admitted.add(1, account?.plan ?? "");
   }
+
+  /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
+  async find(key: string, now: number): Promise<Account | undefined> {
+    await this.#versions.check(0);
+    if (this.#keys.ownerOf(key) === undefined) await this.#keys.identify(key);
+    return (await this.#keys.find(key, now))?.holder;
+  }
+
+  /** The limits of a request that is not charged: those of its account if that is in memory, else of its address. */
+  peek({ headers }: Request, address: () => string, now: number): Decision {
+    const key = bearerToken(headers.get("authorization"));
+    const ofAccount = key === undefined ? undefined : this.#keys.peek(key, now);
+    return ofAccount ?? this.#addresses.peek(address(), now);
+  }
+
+  /** The ID of the account of a request's key, valid or not, if this process knows it; otherwise empty. */
+  ownerOf({ headers }: Request): string {
+    return this.#keys.ownerOf(bearerToken(headers.get("authorization")) ?? "") ?? "";
+  }
+}
+
+/** The admission of a request of an account. */
+function admissionOf(account: Account, decision: Decision, { isSpared }: Caller): Admission {
+  const isFree = isSpared && decision.refusal !== undefined;
+  return isFree ? { account, decision: { ...decision, refusal: undefined }, isFree } : { account, decision };
 }

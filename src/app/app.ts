@@ -133,8 +133,9 @@ export function createApp(options: AppOptions): App {
     }
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     const isRead = method === "GET";
+    const isVital = matched.kind === "found" && matched.endpoint.isVital === true;
     const key = access === "key" ? bearerToken(authorization) : undefined;
-    return { key, address, now, at, isRead };
+    return { key, address, now, at, isRead, isVital };
   }
 
   /** Responds to a charged request, or refuses it. */

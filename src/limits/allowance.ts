@@ -185,14 +185,11 @@ export class Allowance<Of extends Holder> {
     return this.#leaseAt(now) ? "admit" : this.#certainRefusal(now) && "refuse";
   }
 
-  /**
-   * Decides on a request that arrived at `at`, on the `performance.now()` clock; undefined if only a transaction can
-   * decide.
-   */
-  decideFromMemory(at: number): Decision | undefined {
+  /** Decides on a request; undefined if only a transaction can decide. */
+  decideFromMemory(request: Asking): Decision | undefined {
     const now = this.#shared.clock();
     const lease = this.#leaseAt(now);
-    if (lease === undefined) return this.#refuse(now, at);
+    if (lease === undefined) return this.#refuse(now, request);
     lease.used++;
     lease.left--;
     this.#lately.handedOut++;
@@ -293,11 +290,11 @@ export class Allowance<Of extends Holder> {
     return isOld || !isLeaseOf(lease, this.#known.state, now) ? undefined : lease;
   }
 
-  #refuse(now: number, at: number): Decision | undefined {
+  #refuse(now: number, { at, isSpared }: Asking): Decision | undefined {
     const refusal = this.#certainRefusal(now);
     if (refusal === undefined) return undefined;
     const { usage, holder: { limits } } = this.#known.state;
-    if (refusal !== "ban") {
+    if (refusal !== "ban" && !isSpared) {
       const debt = { ...this.#debt, refusals: withRefusal(this.#debt.refusals, usage.minute, at) };
       const isStrike = debt.refusals.strikes > this.#debt.refusals.strikes;
       const { strikes } = merged(this.#sent.refusals, debt.refusals);

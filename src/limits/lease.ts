@@ -81,11 +81,11 @@ export function nextSize(served: number, free: number): number {
   return Math.max(2 * served, Math.floor(free / 100));
 }
 
-/** A request that waits for a permit. */
+/** A request for a permit. */
 export interface Asking {
   /** When it arrived, on the `performance.now()` clock. */
   readonly at: number;
-  /** Whether its refusal does not count, because it is not refused in the end. */
+  /** Whether it is served even if it is refused, so that its refusal does not count. */
   readonly isSpared?: boolean | undefined;
 }
 

@@ -82,7 +82,7 @@ export class Permits<Of extends Holder> {
       const known = this.of(id);
       const allowance = known && this.#isUsable(known, request) ? known : await this.#load(id);
       if (!allowance || !holders.isOpenedBy(allowance.holder, credential, request.now)) return undefined;
-      return allowance.decideFromMemory(request.at) ?? await allowance.decideInRun(request);
+      return allowance.decideFromMemory(request) ?? await allowance.decideInRun(request);
     });
   }
 

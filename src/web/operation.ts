@@ -122,6 +122,8 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorKind[];
+  /** Some requests of an account are served although its limits or a ban refuse them. */
+  readonly isVital?: true;
   /** Maximum time to respond, in ms; by default that of all requests. */
   readonly timeoutMs?: number;
   /** Has a small capacity of its own, and is answered while the service stops. */

@@ -2,9 +2,9 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { countRotation } from "../../src/accounts/account.ts";
 import { ApiError } from "../../src/web/error.ts";
 import { assertError, limitHeadersOf } from "../support/assertions.ts";
-import { call, callAtOnce, tally } from "../support/client.ts";
+import { call, callAtOnce, getBanned, tally } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
-import { NOON } from "../support/time.ts";
+import { jumpAhead, NOON } from "../support/time.ts";
 
 const ROTATE = "POST /v1/account/key";
 const MINUTE = 60_000;
@@ -39,6 +39,60 @@ Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns
 
   service.now = NOON + HOUR;
   assertEquals((await call(service, key, ROTATE)).status, 201);
+});
+
+Deno.test("rotateKey() replaces a leaked key, and charges nothing, while its thief uses up the limit or is banned", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 3, day: 9 });
+  const rotate = async (key: string): Promise<string> => {
+    const response = await service.fetch(ROTATE, { key, json: { graceSeconds: 0 } });
+    assertEquals([response.status, response.headers.get("x-ratelimit-remaining")], [201, "0"]);
+    return (await response.json()).apiKey;
+  };
+  await callAtOnce(5, [service], apiKey);
+
+  const second = await rotate(apiKey);
+  await getBanned(service, second, 3);
+  const third = await rotate(second);
+
+  const codes = await Promise.all(
+    [apiKey, second, third].map(async (key) => (await call(service, key)).code),
+  );
+  assertEquals(codes, ["invalid_api_key", "invalid_api_key", "key_banned"]);
+  await service.app.settle();
+  assertEquals((await service.accounts.find(id))?.usage.usedToday, 3);
+});
+
+Deno.test("rotateKey() is spared ten times an hour, whether it succeeds or not, and then refused like any request", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 1, day: 9 });
+  const attempt = () => call(service, apiKey, ROTATE, { json: { graceSeconds: -1 } });
+  await callAtOnce(2, [service], apiKey);
+  jumpAhead(5_001);
+  await call(service, apiKey, ROTATE);
+
+  for (let count = 1; count < 9; count++) assertEquals((await attempt()).status, 400);
+  assertEquals(tally([await attempt(), await attempt()]), {
+    "400 invalid_request": 1,
+    "429 rate_limit_minute": 1,
+  });
+  await service.app.settle();
+  const { strikes, refused } = await service.accounts.usage(id);
+  assertEquals([strikes, refused], [1, 2]);
+
+  service.now = NOON + HOUR;
+  assertEquals(tally([await attempt(), await attempt()]), { "400 invalid_request": 2 });
+});
+
+Deno.test("rotateKey() takes a permit if there is one, and is not spared for a suspended account", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 2, day: 9 });
+
+  assertEquals((await call(service, apiKey, ROTATE)).remaining, 1);
+  await callAtOnce(2, [service], apiKey);
+  await service.accounts.suspend(id, NOON);
+
+  assertEquals((await call(service, apiKey, ROTATE)).code, "account_suspended");
 });
 
 Deno.test("rotateKey() allows ten rotations across processes, including one that has just started", async () => {

@@ -147,7 +147,7 @@ class Tenancy implements Disposable {
   }
 
   decide(): string | undefined {
-    const decision = this.allowance.decideFromMemory(performance.now());
+    const decision = this.allowance.decideFromMemory({ at: performance.now() });
     return decision && (decision.refusal ?? "ok");
   }
 
@@ -547,7 +547,7 @@ Deno.test.each([0, 1, 2, 3])(
       const at = performance.now();
       const decision = await tenancy.allowance.decideInRun({ credential: "key", now: tenancy.now, at });
       for (let count = 0; count < microtasks; count++) await undefined;
-      return decision === AGAIN ? tenancy.allowance.decideFromMemory(at) ?? send() : decision;
+      return decision === AGAIN ? tenancy.allowance.decideFromMemory({ at }) ?? send() : decision;
     };
     const { promise, resolve } = Promise.withResolvers<Decision[]>();
     atNextCommit(tenancy.network, (apply) => {

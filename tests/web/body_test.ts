@@ -476,6 +476,20 @@ Deno.test.each([["leased", 8], ["committed", 0]])(
   },
 );
 
+Deno.test("service gives back no permit for a rotation that took none, if its body gets no place", async () => {
+  await using crowd = await Crowd.open();
+  const { service } = crowd;
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 50, day: 2_000 });
+  await crowd.stall(501, await crowd.join());
+  await crowd.stall(50, key);
+
+  const refused = await call(service, key, "POST /v1/account/key", { json: {} });
+
+  assertEquals([refused.code, refused.remaining], ["overloaded", 0]);
+  await service.app.settle();
+  assertEquals((await service.accounts.usage(id)).used, 50);
+});
+
 Deno.test("service does not charge the address of a request whose body gets no place", async () => {
   await using crowd = await Crowd.open();
   await crowd.stall(500);
