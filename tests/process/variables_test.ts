@@ -22,10 +22,11 @@ Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LO
   assertEquals(code, 0);
   const records: Record<string, unknown>[] = stdout.trim().split("\n").map((line) => JSON.parse(line));
   const common = { address: "127.0.0.1", method: "GET", route: `${PATH}/:${SHIPPED.id}` };
+  const notFound = { ...common, status: 404, code: SHIPPED.errors.notFound.code, accountId: id };
   assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
-    { id: "trace-1", ...common, status: 404, accountId: id },
-    { id: "[secret]", ...common, status: 401, accountId: "" },
-    ...Array(3).fill({ id: "[secret]", ...common, status: 404, accountId: id }),
+    { id: "trace-1", ...notFound },
+    { id: "[secret]", ...common, status: 401, code: "invalid_api_key", accountId: "" },
+    ...Array(3).fill({ id: "[secret]", ...notFound }),
   ]);
   for (const { time, ms } of records) {
     assertMatch(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
