@@ -69,9 +69,8 @@ Deno.test("rotateKey() is spared ten times an hour, whether it succeeds or not, 
   const attempt = () => call(service, apiKey, ROTATE, { json: { graceSeconds: -1 } });
   await callAtOnce(2, [service], apiKey);
   jumpAhead(5_001);
-  await call(service, apiKey, ROTATE);
 
-  for (let count = 1; count < 9; count++) assertEquals((await attempt()).status, 400);
+  for (let count = 0; count < 9; count++) assertEquals((await attempt()).status, 400);
   assertEquals(tally([await attempt(), await attempt()]), {
     "400 invalid_request": 1,
     "429 rate_limit_minute": 1,
