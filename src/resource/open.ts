@@ -1,4 +1,4 @@
-import { CorruptRow, decodeJson, encodeJson, type Entry, type Store } from "../engine/mod.ts";
+import { CorruptRow, decodeJson, encodeJson, type Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/mod.ts";
 import { CorruptItem, decodeItem } from "./items.ts";
 import type { Catalogue, Resource } from "./resource.ts";
@@ -53,29 +53,22 @@ export async function openCollections(
   }));
 }
 
-/** Reads the first and the last items. @throws {ResourceError} if one has a field that the declaration does not allow. */
+/** Reads the first and the last items. @throws {ResourceError} if the declaration does not fit one of them. */
 async function requireReadableItems(store: Store, resource: Resource): Promise<void> {
   const all = { prefix: resource.rows.items };
   const samples = [store.list(all, SAMPLE), store.list(all, SAMPLE, { reverse: true })];
   for (const entry of (await Promise.all(samples)).flat()) {
-    const fault = faultOfItem(resource, entry);
-    if (fault === undefined) continue;
-    const remedy = fault.isMissing
-      ? "Make the field optional, or give it a default."
-      : "Keep the type and all values of the field, or declare a new field with another name.";
-    throw new ResourceError(`${fault.message}, so this release cannot read the item. ${remedy}`);
+    try {
+      decodeItem(resource, entry);
+    } catch (error) {
+      if (!(error instanceof CorruptRow)) throw error;
+      if (!(error instanceof CorruptItem)) continue; // No declaration can read a damaged row.
+      const remedy = error.isMissing
+        ? "Make the field optional, or give it a default."
+        : "Keep the type and all values of the field, or declare a new field with another name.";
+      throw new ResourceError(`${error.message}, so this release cannot read the item. ${remedy}`);
+    }
   }
-}
-
-/** How an item does not fit its declaration. A damaged row, which no declaration can read, is no reason. */
-function faultOfItem(resource: Resource, entry: Entry): CorruptItem | undefined {
-  try {
-    decodeItem(resource, entry);
-  } catch (error) {
-    if (error instanceof CorruptItem) return error;
-    if (!(error instanceof CorruptRow)) throw error;
-  }
-  return undefined;
 }
 
 /** Whether the store has the collection's filters. @throws {ResourceError} if they are not the declared ones. */
