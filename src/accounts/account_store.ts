@@ -133,11 +133,11 @@ export class AccountStore {
     return decodeState(ACCOUNTS, id, await this.#store.getMany(stateKeys(ACCOUNTS, id))) ?? null;
   }
 
-  /** Reads the account with this reference, and its usage; null if there is none. */
-  async findByReference(reference: string): Promise<AccountState | null> {
-    const [row = null] = await this.#store.getMany([referenceKey(reference)]);
-    const id = ownerIn(row);
-    return id === undefined ? null : await this.find(id);
+  /** Reads the account with this reference, if there is one. */
+  async pageOf(reference: string): Promise<AccountPage> {
+    const id = ownerIn(await this.#store.get(referenceKey(reference)));
+    const state = id === undefined ? null : await this.find(id);
+    return { states: state ? [state] : [], next: undefined };
   }
 
   /** Requests of an account per day (UTC), for the last `count` days, starting with today. */

@@ -252,10 +252,9 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
     },
   }, async ({ query }, { now }) => {
     const { limit, cursor, state, plan, reference } = query;
-    const page = reference === undefined ? await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit) : {
-      states: [await accounts.findByReference(reference)].filter((one) => one !== null),
-      next: undefined,
-    };
+    const page = reference === undefined
+      ? await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit)
+      : await accounts.pageOf(reference);
     const details = page.states.map((state) => detailsOf({ ...state, usage: usedBy(state) }, now));
     const found = details.filter((one) =>
       one.state === (state ?? one.state) && one.plan === (plan ?? one.plan)
