@@ -22,13 +22,13 @@ const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
 const SENT_TWICE = "The Authorization header was sent twice.";
 
 /** The error for a suspended account's keys. */
-export function accountSuspended(): ApiError {
-  const message = "The account is suspended. Ask the operator of the service to resume it.";
-  return new ApiError(ERRORS.account_suspended, message);
-}
+export const ACCOUNT_SUSPENDED: ApiError = new ApiError(
+  ERRORS.account_suspended,
+  "The account is suspended. Ask the operator of the service to resume it.",
+);
 
 /** The 403 for a suspended account's keys. It is a shared response. */
-export const SUSPENDED: Response = shared(errorResponse(accountSuspended()));
+export const SUSPENDED: Response = shared(errorResponse(ACCOUNT_SUSPENDED));
 
 /** Properties of a service that its 401 responses depend on. */
 export interface Realm {

@@ -12,7 +12,6 @@ import {
   codeOf,
   createResponse,
   deprecationHeaders,
-  errorDetail,
   errorRecord,
   errorResponse,
   ERRORS,
@@ -35,7 +34,7 @@ import {
 import type { Operation } from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import {
-  accountSuspended,
+  ACCOUNT_SUSPENDED,
   type Realm,
   SUSPENDED,
   unauthorizedIn,
@@ -205,7 +204,7 @@ export function createApp(options: AppOptions): App {
     if (admission?.account && performance.now() - at > SLOW_BODY) {
       const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", now);
       if (account === undefined) throw invalidApiKey(options.realm);
-      if (account.suspendedAt !== null) throw accountSuspended();
+      if (account.suspendedAt !== null) throw ACCOUNT_SUSPENDED;
     }
     return body;
   }
@@ -264,7 +263,7 @@ export function createApp(options: AppOptions): App {
     if (known) return known;
     if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
     const isExpected = error instanceof StoreUnavailable;
-    const detail = isExpected || environment === "production" ? {} : { detail: errorDetail(error) };
+    const detail = isExpected || environment === "production" ? {} : { detail: Deno.inspect(error) };
     log.error({ ...errorRecord(error, now, matched.pattern, id), ...detail });
     return isExpected ? UNAVAILABLE : INTERNAL;
   }

@@ -64,7 +64,7 @@ export interface EventRecord {
   readonly until: string;
 }
 
-/** The service's log. It never contains a key or, in production, a body or the message of an error without `logReason`. */
+/** The service's log. It never has a key or, in production, a body or the message of an error without `logReason`. */
 export interface Log {
   /** Logs a request with its response. */
   readonly access?: (record: AccessRecord) => void;
@@ -111,9 +111,8 @@ export function createLog(
   return {
     error: ({ reason, detail, ...record }) => {
       // Truncated last, because a truncated secret would not be found.
-      const shown = reason === undefined ? {} : { reason: hide(reason).slice(0, MAX_REASON) };
-      const details = detail === undefined ? {} : { detail: hide(detail).slice(0, MAX_DETAIL) };
-      toErrors.write(line({ ...record, ...shown, ...details }));
+      const cut = (text: string | undefined, length: number) => text && hide(text).slice(0, length);
+      toErrors.write(line({ ...record, reason: cut(reason, MAX_REASON), detail: cut(detail, MAX_DETAIL) }));
     },
     operator: (record) => toErrors.write(line(record)),
     event: (record) => toErrors.write(line(record)),
@@ -130,11 +129,6 @@ export function createLog(
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
   return { time: new Date(now).toISOString(), id, route, ...describe(error) };
-}
-
-/** An error's message and stack, and those of its causes, for the log. */
-export function errorDetail(error: unknown): string {
-  return Deno.inspect(error);
 }
 
 function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> {

@@ -97,7 +97,7 @@ export {
 export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
 export { Budget, InFlight, type InFlightRequest, OutOfTime } from "./in_flight.ts";
 export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
-export { createLog, errorDetail, errorRecord, type Log } from "./log.ts";
+export { createLog, errorRecord, type Log } from "./log.ts";
 export { BIDI_CONTROLS, nameText } from "./name.ts";
 export {
   BASE_PATH,
