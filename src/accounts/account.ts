@@ -122,7 +122,7 @@ export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];
 }
 
-/** Key of the row with the ID of the account that has a reference. Releases before 1.1.0 do not delete it with the account. */
+/** Key of the row with the ID of the account that has a reference. 1.0.0 does not delete it with the account. */
 export function referenceKey(reference: string): Deno.KvKey {
   return ["account_references", reference];
 }

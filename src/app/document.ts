@@ -21,10 +21,10 @@ import type { Catalogue, Operation } from "../resource/mod.ts";
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
 error, except OPTIONS, \`GET /openapi.json\`, and requests that either limit or a ban refuses. Response headers describe
-both limits. Refused requests that arrive more than 5 seconds after the first 429 of a minute count toward a ban.
-With five times as many of them in that minute as the limit per minute allows, the account is banned for 5 minutes. Each
-further ban within a day is twice as long, up to 24 hours. Every error has the same body, \`Error\`, but a request with more than
-100 headers, or more than 64 KiB of headers or URL, may get a 400 without a body. An unknown path gets 404
+both limits. Refused requests that arrive more than 5 seconds after the first 429 of a minute count toward a ban. With
+five times as many of them in that minute as the limit per minute allows, the account is banned for 5 minutes. Each
+further ban within a day is twice as long, up to 24 hours. Every error has the same body, \`Error\`, but a request with
+more than 100 headers, or more than 64 KiB of headers or URL, may get a 400 without a body. An unknown path gets 404
 \`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
 Unknown fields and query parameters get 400. Operations with a \`Prefer\` header ignore them, unless it is
 \`handling=strict\`. Responses may get further fields, and errors further codes: ignore those that you do not know.`;

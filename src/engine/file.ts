@@ -253,8 +253,8 @@ export interface FileOptions {
 }
 
 /**
- * Checks that a path can be opened as a KV file, or creates an empty one. Its folder must exist, in case the path is mistyped. The file must
- * not be another program's database, because opening it would change it.
+ * Checks that a path can be opened as a KV file, or creates an empty one. Its folder must exist, in case the path is
+ * mistyped. The file must not be another program's database, because opening it would change it.
  *
  * @throws {Error} with the reason, if it cannot be opened.
  */

@@ -28,10 +28,9 @@ export function interfaceForOperators(title: string): Interface {
     summary: "Accounts, plans, usage and items of the service.",
     description:
       `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
-Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get further
-fields, and errors further codes: ignore those that you do not know. A change takes effect with the
-next request of the account, in every process. An API key is shown only once, so no operation accepts an
-Idempotency-Key: it gets 400.`,
+Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get further fields,
+and errors further codes: ignore those that you do not know. A change takes effect with the next request of the account,
+in every process. An API key is shown only once, so no operation accepts an Idempotency-Key: it gets 400.`,
     credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
   };
 }

@@ -165,9 +165,9 @@ export function retriesSection({ one }: Nouns): Html {
     html`
       <p>
         After 429 or 503, send nothing with this key for at least <code>Retry-After</code> seconds, then send the
-        request again. If it is refused again, wait longer each time. Add some jitter, so that clients do not all retry at once. If the
-        daily limit is used up, <code>Retry-After</code> can be hours. Most other 4xx responses recur until you
-        fix the request.
+        request again. If it is refused again, wait longer each time. Add some jitter, so that clients do not all
+        retry at once. If the daily limit is used up, <code>Retry-After</code> can be hours. Most other 4xx
+        responses recur until you fix the request.
       </p>
     `,
     copyable("retry-code", "the retry function", RETRY),
@@ -237,9 +237,9 @@ export function healthSection(base: string, sampleBase: string): Html {
     html`
       <p>
         <code>/health</code> shows whether the process is running. <code>/ready</code> shows whether it can
-        serve requests: it returns 503 while the store fails or the service stops. Neither needs a key or counts toward a limit.
-        <a href="${base}/docs/deprecations">/docs/deprecations</a> lists operations that will be removed. When
-        you report a problem, include the <code>X-Request-Id</code> of the response.
+        serve requests: it returns 503 while the store fails or the service stops. Neither needs a key or counts
+        toward a limit. <a href="${base}/docs/deprecations">/docs/deprecations</a> lists operations that will be
+        removed. When you report a problem, include the <code>X-Request-Id</code> of the response.
       </p>
     `,
     copyable("health-curl", "the command", `curl -i '${sampleBase}/ready'`),

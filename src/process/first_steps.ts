@@ -7,7 +7,7 @@ import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
 import { print } from "./process.ts";
 
-/** Describes the running service in two lines: where it listens, then its version, the rows' version and the main settings. */
+/** Describes the running service in two lines: where it listens; its version, the rows' version and main settings. */
 export function describeStart(
   { environment, signUpIsOpen, kvPath }: Config,
   { address, schema }: { readonly address: Deno.Addr; readonly schema: number },

@@ -85,7 +85,7 @@ export const PLACES = {
   perAccount: 50,
   plenty: 500,
 } as const;
-/** Bodies that did not arrive with their headers, by sender. Deno holds about 280 kB for each, until its connection ends. */
+/** Bodies that did not arrive with their headers, by sender. Deno holds 280 kB for each until its connection ends. */
 const AWAITED = new ConcurrencyLimit(PLACES.all, "bodies are being read", (sender, free) => {
   if (sender === "") return PLACES.anonymous;
   return free < PLACES.plenty ? PLACES.perAccount : PLACES.all;

@@ -60,7 +60,8 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
     rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
     description: asExtension(
       `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
-        `response again, and nothing is created twice. A body with the same values is the same, however it is written. A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
+        "response again, and nothing is created twice. A body with the same values is the same, however it is written. " +
+        `A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
     ),
   })),
   (key) => key.replaceAll('"', ""),
