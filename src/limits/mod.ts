@@ -5,7 +5,7 @@
  * - A limit is never exceeded, not even by a single request. This holds after any crash, lost response or late commit,
  *   and while clocks differ by up to five minutes. Windows follow the clock that is ahead.
  * - A request is refused wrongly only after a crash, a missed deadline, or a process that was silent for three seconds.
- * - A holder that keeps sending requests after a refusal is banned for a while. A burst never leads to a ban.
+ * - A holder that keeps sending requests long after a refusal is banned for a while. A burst never leads to a ban.
  *
  * What it costs: a row of about 100 bytes for each holder, and a commit for its first request after a pause. After
  * that, most requests are decided in memory: a process leases permits in advance, from a hundredth to a quarter of
@@ -22,8 +22,9 @@
  *   processes with leases notice. A transaction that changes the limits also writes the usage that `changeLimits()`
  *   returns. Otherwise, no permits are leased until a window that was full has ended, and each request costs a commit.
  * - Rows: `["usage", id]` counts permits. The first request writes it. Holders of two kinds need different ids, because
- *   the key has nothing else. Delete this row only together with its holder, or used permits are forgotten.
- *   `["usage_days", day, id]` has the totals of a past day. These rows stay until you call `sweepDayTotals()`.
+ *   the key has nothing else. Delete this row only together with its holder, or used permits are forgotten. If holders
+ *   are not stored, `sweepUsage()` removes the rows of past days. `["usage_days", day, id]` has the totals of a past
+ *   day. These rows stay until you call `sweepDayTotals()`.
  * - End: call `Permits.settle()` before you close the store, or leased permits count as used until their day ends.
  *
  * Requests without a credential have no holder. `AnonymousLimiter` limits them by client address, in memory.
@@ -100,3 +101,4 @@ export {
   readDayTotals,
   sweepDayTotals,
 } from "./usage_days.ts";
+export { sweepUsage } from "./usage_sweep.ts";

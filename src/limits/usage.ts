@@ -18,7 +18,7 @@ export const FIRST_BAN: number = 5 * MINUTE;
 /** Maximum length of a ban, in ms. */
 export const LONGEST_BAN: number = DAY;
 /** A time that is further in the future than this, in ms, was written by a clock that was ahead. */
-const AHEAD = 5 * MINUTE;
+export const AHEAD: number = 5 * MINUTE;
 
 /** A holder's usage, as stored in its row. Times are in ms since the epoch. */
 export interface Usage {

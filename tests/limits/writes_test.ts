@@ -172,6 +172,26 @@ for (const [change, apply, outcome] of CHANGES) {
   });
 }
 
+Deno.test("service refuses no request of another process wrongly because a slow body ended unused", async () => {
+  await using fixture = await Fixture.open();
+  const { time, service, other, id, key } = fixture;
+  const { reply, sendBody } = fixture.startAdding({});
+  await time.advance(10);
+  const used = await Promise.all(upTo(49).map(() => fixture.send("GET /v1/things")));
+  const issued = await other.accounts.rotate(id, 60_000);
+  const ask = () => time.until(call(other, issued?.apiKey), 10_000);
+  assertEquals((await ask()).code, "rate_limit_minute");
+  await time.advance(4_000);
+
+  sendBody();
+  const { status } = await time.until(reply, 1_000);
+  await time.until(service.app.settle(), 1_000);
+
+  assertEquals([status, tally(used)], [400, { 200: 49 }]);
+  assertEquals([(await other.accounts.usage(id)).used, (await ask()).code], [60, "rate_limit_minute"]);
+  assertEquals((await time.until(call(service, key), 10_000)).code, "rate_limit_minute");
+});
+
 Deno.test("service reads an account again only if a body takes longer than a second to arrive", async () => {
   for (const [ms, status] of [[1_000, 201], [1_001, 401]] as const) {
     await using fixture = await Fixture.open();

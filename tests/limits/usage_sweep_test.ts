@@ -1,0 +1,65 @@
+import { assertEquals } from "@std/assert";
+import { type Holder, type Holders, unstored } from "../../src/limits/holder.ts";
+import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "../../src/limits/usage.ts";
+import { dayTotalKey } from "../../src/limits/usage_days.ts";
+import { sweepUsage } from "../../src/limits/usage_sweep.ts";
+import { decodeJson } from "../../src/engine/row.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { NOON } from "../support/time.ts";
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+const MIDNIGHT = NOON + DAY / 2;
+const LIMITS = { minute: 60, day: 1_000 };
+
+/** Sweeps the usage rows of holders at a time. Returns the IDs of those that stay. */
+async function swept(service: Harness, now: number, holders: Holders<Holder>): Promise<string[]> {
+  const { store } = service;
+  await sweepUsage({ store, transactions: new Transactions(store, { clock: () => now }), holders }, now);
+  return (await Array.fromAsync(service.kv.list({ prefix: ["usage"] }))).map(({ key }) => String(key[1]));
+}
+
+Deno.test("sweepUsage() removes rows whose day and last ban are over, and stores the totals of their day", async () => {
+  await using service = await Harness.open();
+  const rows: Record<string, Partial<Usage>> = {
+    banned: { minute: NOON, bannedUntil: MIDNIGHT + 6 * MINUTE - DAY },
+    today: { minute: MIDNIGHT },
+    unused: {},
+    used: { minute: NOON, usedToday: 7, refusedToday: 3 },
+  };
+  for (const [id, usage] of Object.entries(rows)) {
+    await service.kv.set(usageKey(id), encodeUsage({ ...UNUSED, ...usage }));
+  }
+  const anyone = unstored(() => LIMITS);
+  const stored = { ...anyone, key: (id: string) => ["holders", id] };
+
+  assertEquals(await swept(service, MIDNIGHT + 9 * MINUTE, stored), Object.keys(rows));
+  assertEquals(await swept(service, MIDNIGHT + 5 * MINUTE - 1, anyone), ["banned", "today", "used"]);
+  assertEquals(await swept(service, MIDNIGHT + 5 * MINUTE, anyone), ["banned", "today"]);
+  assertEquals(await swept(service, MIDNIGHT + 6 * MINUTE, anyone), ["today"]);
+  const total = await service.store.get(dayTotalKey(Math.floor(NOON / DAY), "used"));
+  assertEquals(total && decodeJson(total), { admitted: 7, refused: 3 });
+});
+
+Deno.test("sweepUsage() keeps a row that another process uses again before it is removed", async () => {
+  await using service = await RecordingService.open();
+  const { store, time, fake } = service;
+  const usage = { ...UNUSED, minute: NOON, usedToday: 7 };
+  await fake.connect().atomic().set(usageKey("ann"), encodeUsage(usage)).commit();
+  const now = MIDNIGHT + DAY;
+  service.disturbance = {
+    async commit({ apply }) {
+      service.disturbance = {};
+      await fake.connect().atomic().set(usageKey("ann"), encodeUsage({ ...usage, minute: now, usedToday: 1 }))
+        .commit();
+      return await apply();
+    },
+  };
+
+  const transactions = new Transactions(store, { clock: () => now });
+  await time.until(sweepUsage({ store, transactions, holders: unstored(() => LIMITS) }, now), 1_000);
+
+  const row = await time.until(store.get(usageKey("ann")), 1_000);
+  assertEquals(row && decodeUsage(row).usedToday, 1);
+});
