@@ -64,7 +64,7 @@ async function run(...tests: readonly string[]): Promise<readonly string[]> {
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     clearTimeout(timer);
     timer = setTimeout(kill, SILENCE);
-    await Deno.stderr.write(new TextEncoder().encode(text));
+    await Deno.stderr.write(new TextEncoder().encode(text)).catch(interrupt); // Nobody reads any more.
     output += text;
   }
   const { success, signal } = await child.status;
