@@ -1,11 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { type Holder, type Holders, unstored } from "../../src/limits/holder.ts";
-import { decodeUsage, encodeUsage, UNUSED, type Usage, usageKey } from "../../src/limits/usage.ts";
+import { encodeUsage, UNUSED, type Usage, usageKey } from "../../src/limits/usage.ts";
 import { dayTotalKey } from "../../src/limits/usage_days.ts";
 import { sweepUsage } from "../../src/limits/usage_sweep.ts";
 import { decodeJson } from "../../src/engine/row.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
-import { Harness, RecordingService } from "../support/harness.ts";
+import { carryOut } from "../support/fake_kv.ts";
+import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 
 const MINUTE = 60_000;
@@ -43,23 +44,13 @@ Deno.test("sweepUsage() removes rows whose day and last ban are over, and stores
 });
 
 Deno.test("sweepUsage() keeps a row that another process uses again before it is removed", async () => {
-  await using service = await RecordingService.open();
-  const { store, time, fake } = service;
-  const usage = { ...UNUSED, minute: NOON, usedToday: 7 };
-  await fake.connect().atomic().set(usageKey("ann"), encodeUsage(usage)).commit();
+  await using other = await Harness.open();
+  const use = (minute: number) => other.kv.set(usageKey("ann"), encodeUsage({ ...UNUSED, minute }));
   const now = MIDNIGHT + DAY;
-  service.disturbance = {
-    async commit({ apply }) {
-      service.disturbance = {};
-      await fake.connect().atomic().set(usageKey("ann"), encodeUsage({ ...usage, minute: now, usedToday: 1 }))
-        .commit();
-      return await apply();
-    },
-  };
+  await using service = other.beside({
+    disturbance: { commit: async (commit) => (await use(now), await carryOut(commit)) },
+  });
+  await use(NOON);
 
-  const transactions = new Transactions(store, { clock: () => now });
-  await time.until(sweepUsage({ store, transactions, holders: unstored(() => LIMITS) }, now), 1_000);
-
-  const row = await time.until(store.get(usageKey("ann")), 1_000);
-  assertEquals(row && decodeUsage(row).usedToday, 1);
+  assertEquals(await swept(service, now, unstored(() => LIMITS)), ["ann"]);
 });
