@@ -18,6 +18,9 @@ export async function walkAsOperator(baseUrl: string, token: string): Promise<st
   const params = { path: { id: account.id } };
   assertEquals(bodyOf(await client.GET("/accounts/{id}", { params }), 200), account);
 
+  const usage = await client.GET("/accounts/{id}/usage", { params: { ...params, query: { days: 2 } } });
+  assertEquals(bodyOf(usage, 200).map(({ admitted }) => admitted), [0, 0]);
+
   const batch = await client.POST("/accounts/batch", {
     body: { accounts: [{ name: "you", reference: "me" }, { name: "them" }] },
   });

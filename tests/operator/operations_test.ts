@@ -407,6 +407,7 @@ for (const [path, json] of WITH_REFERENCE) {
       const [method, action = ""] = target.split(" ");
       await service.ask(`${method} ${ACCOUNTS}/${id}${action}`);
     }
+    await assertConsistent(service.kv);
     outcomes.push((await ask()).outcome);
 
     assertEquals([reference, outcomes], ["customer-7", ["created", "created"]]);
