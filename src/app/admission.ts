@@ -1,8 +1,8 @@
-import { BoundedMap, HOUR, type Metrics, whenReady } from "../base/mod.ts";
+import { BoundedMap, HOUR, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
-import { ApiError, bearerToken, type Budget, ERRORS, type InFlightRequest } from "../web/mod.ts";
+import { bearerToken, type Budget, type InFlightRequest } from "../web/mod.ts";
 import { type Allowance, AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
-import type { Account } from "../accounts/account.ts";
+import type { Account, Rotations } from "../accounts/account.ts";
 import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
 
 /** The properties of a request that determine how it is charged. */
@@ -32,8 +32,8 @@ export interface Admission {
   decision: Decision;
   /** Set if the address was charged because the account is suspended. */
   readonly isSuspended?: true;
-  /** Set if nothing was charged, because the account's limits refused the request, which is served nevertheless. */
-  readonly isFree?: true;
+  /** Set if nothing is charged: limits refuse the request, which is served nevertheless, or the charge was given back. */
+  isFree?: true;
 }
 
 /** Responds to a charged request. */
@@ -48,7 +48,6 @@ type Begun = Pick<InFlightRequest<Response, Response>, "ready" | "work">;
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {
   readonly versions: Versions;
-  readonly metrics: Metrics;
 }
 
 /** Maximum number of requests of an account in an hour that are served although its limits refuse them. */
@@ -70,19 +69,15 @@ export class Admissions {
   readonly #keys: ApiKeys;
   readonly #permits: Permits<Account>;
   readonly #versions: Versions;
-  readonly #metrics: Metrics;
   readonly #addresses: AnonymousLimiter = new AnonymousLimiter();
   /** Resolves when all look-ups of keys for an address have ended, by address. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
   /** Number of vital requests of an account in an hour, by account ID. */
-  readonly #vital: BoundedMap<string, { readonly hour: number; readonly count: number }> = new BoundedMap(
-    MAX_SPARED,
-  );
+  readonly #vital: BoundedMap<string, Rotations> = new BoundedMap(MAX_SPARED);
 
   constructor(options: AdmissionsOptions) {
     this.#permits = options.permits;
     this.#versions = options.versions;
-    this.#metrics = options.metrics;
     this.#keys = new ApiKeys(options);
   }
 
@@ -108,7 +103,7 @@ export class Admissions {
         whenReady(early, (charged) =>
           whenReady(
             charged === AGAIN ? this.#charge(caller, budget) : charged,
-            (admission) => this.#serve(admission, caller, budget, serve),
+            (admission) => serve(admission, budget),
           )),
     };
   }
@@ -202,35 +197,14 @@ export class Admissions {
     this.#vital.set(id, { hour, count: count + 1 });
   }
 
-  #serve(admission: Admission, caller: Caller, budget: Budget, serve: Serve): Response | Promise<Response> {
-    if (!caller.isRead) return this.#serveWrite(admission, caller, budget, serve);
-    this.#count(admission);
-    return serve(admission, budget);
-  }
-
-  /** Serves a write. It is neither charged nor counted if the service is too busy for its body. */
-  async #serveWrite(admission: Admission, caller: Caller, budget: Budget, serve: Serve): Promise<Response> {
-    try {
-      const response = await serve(admission, budget);
-      this.#count(admission);
-      return response;
-    } catch (error) {
-      if (error instanceof ApiError && error.kind === ERRORS.overloaded) this.#giveBack(admission, caller);
-      else this.#count(admission);
-      throw error;
-    }
-  }
-
-  #giveBack(admission: Admission, { address }: Caller): void {
-    const { account, decision, isFree } = admission;
-    if (isFree) return;
+  /** Takes back the charge of a request that the service is too busy to serve. */
+  giveBack(admission: Admission, address: string): void {
+    const { account, decision } = admission;
+    if (admission.isFree) return;
+    admission.isFree = true;
     if (account) this.#permits.of(account.id)?.giveBack(decision);
-    else this.#addresses.giveBack(address(), decision);
+    else this.#addresses.giveBack(address, decision);
     admission.decision = uncharged(decision);
-  }
-
-  #count({ account, decision: { refusal } }: Admission): void {
-    if (refusal === undefined) this.#metrics.admitted.add(1, account?.plan ?? "");
   }
 
   /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
@@ -255,6 +229,6 @@ export class Admissions {
 
 /** The admission of a request of an account. */
 function admissionOf(account: Account, decision: Decision, { isSpared }: Caller): Admission {
-  const isFree = isSpared && decision.refusal !== undefined;
-  return isFree ? { account, decision: { ...decision, refusal: undefined }, isFree } : { account, decision };
+  if (!isSpared || decision.refusal === undefined) return { account, decision };
+  return { account, decision: { ...decision, refusal: undefined }, isFree: true };
 }

@@ -199,8 +199,12 @@ export function createApp(options: AppOptions): App {
 
   /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
   async function readBody(arrival: Arrival, rules: BodyRules, budget: Budget): Promise<JsonBody> {
-    const { request, now, at, admission } = arrival;
-    const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival)));
+    const { request, now, at, address, admission } = arrival;
+    const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival))).catch((error) => {
+      const isOverloaded = error instanceof ApiError && error.kind === ERRORS.overloaded;
+      if (admission && isOverloaded) admissions.giveBack(admission, address());
+      throw error;
+    });
     if (admission?.account && performance.now() - at > SLOW_BODY) {
       const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", now);
       if (account === undefined) throw invalidApiKey(options.realm);
@@ -248,7 +252,9 @@ export function createApp(options: AppOptions): App {
     metrics.requests.add(1, route, method, `${status}`);
     metrics.requestDuration.observe(ms / 1_000, route);
     const isRefused = REFUSALS.has(status);
-    if (isRefused) metrics.refused.add(1, admission?.account?.plan ?? "", code);
+    const plan = admission?.account?.plan ?? "";
+    if (isRefused) metrics.refused.add(1, plan, code);
+    if (admission && !admission.isFree && !admission.decision.refusal) metrics.admitted.add(1, plan);
     if (!operation && !log.access) return;
     const time = new Date(now).toISOString();
     if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });

@@ -52,7 +52,7 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  *
  *     state    where          what it becomes
  *     free     the row        left, if a run leases it. Used, if a run grants it to a waiting request.
- *     left     #lease.left    spent, by decide(). Sent, by the run that ends the lease.
+ *     left     #lease.left    spent, by decideFromMemory(). Sent, by the run that ends the lease.
  *     spent    #lease.used    sent, by the next run
  *     owed     #debt          sent, by the next run
  *     sent     #sent          used or free in the row, by the run's commit
