@@ -25,6 +25,7 @@ import {
   type Usage,
   usageKey,
 } from "../limits/mod.ts";
+import type { ErrorKind } from "../web/mod.ts";
 import {
   type Account,
   AccountExists,
@@ -52,6 +53,17 @@ export interface AccountPage {
 
 /** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp" | "reference">;
+
+/** What an optional part adds to the removal of an account. */
+export interface Removal {
+  /** Errors of `extend`. */
+  readonly errors: readonly ErrorKind[];
+  /** Extends the transaction that removes an account, or makes it throw an ApiError. */
+  readonly extend: <Result extends Decided>(
+    accountId: string,
+    removal: Transaction<Result>,
+  ) => Transaction<Result>;
+}
 
 /** Maximum number of accounts whose environments are read. */
 export const MAX_READ = 100;

@@ -1,7 +1,7 @@
 import type { Client } from "../operator/client.ts";
 import { type CommandGroup, type CommandIo, parseCount, UsageError } from "../operator/command_line.ts";
 import { printableJson } from "../operator/table.ts";
-import { MAX_MESSAGES, MAX_REMOVED, MESSAGES, MESSAGES_PATH } from "./operator_operations.ts";
+import { MAX_MESSAGES, MAX_REMOVED, MESSAGES_PATH, QUEUE } from "./operator_operations.ts";
 
 /** Commands on messages. */
 export const MESSAGE_COMMANDS: CommandGroup<Client> = {
@@ -41,7 +41,7 @@ async function take(count: number, client: Client, { out, err }: CommandIo): Pro
   let taken = 0;
   for (let more = true; more && taken < count;) {
     const limit = Math.min(count - taken, MAX_MESSAGES);
-    const messages = await client.call("GET", `${MESSAGES_PATH}?limit=${limit}`, MESSAGES);
+    const messages = await client.call("GET", `${MESSAGES_PATH}?limit=${limit}`, QUEUE);
     const printed: string[] = [];
     try {
       for (const message of messages) {

@@ -49,7 +49,6 @@ const QUEUED: OwnLimit = {
   kind: QUEUE_FULL,
   reason: (count) => `This account has ${count} messages waiting to be sent.`,
 };
-const MESSAGES = "messages";
 /** Counts of queued messages by account. An account without messages may have no row. */
 const WAITING = "messages_waiting";
 /** Maximum number of accounts whose messages are counted. */
@@ -97,7 +96,7 @@ export class MessageStore {
   /** Yields up to `count` of the oldest messages. */
   async *list(count: number): AsyncGenerator<Message> {
     let left = count;
-    const pages = this.#store.pages([MESSAGES, ""], [MESSAGES, "~"], Math.min(count, LIST_PAGE));
+    const pages = this.#store.pages(messageKey(""), messageKey("~"), Math.min(count, LIST_PAGE));
     for await (const page of pages) {
       yield* page.slice(0, left).map((entry) => decodeJson<Message>(entry));
       left -= page.length;
@@ -159,7 +158,7 @@ export function forgetting<Result extends Decided>(
 }
 
 function messageKey(id: string): Deno.KvKey {
-  return [MESSAGES, id];
+  return ["messages", id];
 }
 
 function waitingKey(accountId: string): Deno.KvKey {

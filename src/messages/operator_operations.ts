@@ -24,7 +24,7 @@ export const MAX_MESSAGES = 100;
 export const MAX_REMOVED = 500;
 
 /** Queued messages. */
-export const MESSAGES = named(
+export const QUEUE = named(
   "Messages",
   list(
     answer({
@@ -56,9 +56,9 @@ export function operatorMessageOperations(messages: MessageStore): Operation[] {
       ),
     },
     answers: {
-      200: { description: "The oldest messages", body: MESSAGES, headers: ["Cache-Control"] },
+      200: { description: "The oldest messages", body: QUEUE, headers: ["Cache-Control"] },
     },
-  }, async ({ query: { limit } }) => shown<typeof MESSAGES>(await Array.fromAsync(messages.list(limit))));
+  }, async ({ query: { limit } }) => shown<typeof QUEUE>(await Array.fromAsync(messages.list(limit))));
 
   const removeMessages = operation({
     ...common,

@@ -7,14 +7,14 @@ import { USAGE_DAYS } from "../accounts/account_operations.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
 import {
   ACCOUNT,
-  ACCOUNTS,
+  ACCOUNT_PAGE,
   ACCOUNTS_PATH,
   CREATIONS,
   ISSUED,
   MAX_BATCH,
-  MAX_PAGE,
+  MAX_LISTED,
   REFERENCE,
-} from "./account_operations.ts";
+} from "../accounts/operator_operations.ts";
 import { type Client, Unanswered } from "./client.ts";
 import {
   type Arguments,
@@ -65,7 +65,9 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
           throw new UsageError("--reference is for one NAME, not for -");
         }
         return async (client) => {
-          const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, ACCOUNTS).catch(() => []);
+          const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, ACCOUNT_PAGE).catch(
+            () => [],
+          );
           const created: Account[] = [];
           if (name === "-") await createMany(plan, client, io, created);
           else {
@@ -88,7 +90,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
       help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
       prepare({ options }, io) {
         return async (client) => {
-          const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_PAGE}`, ACCOUNTS);
+          const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, ACCOUNT_PAGE);
           const write = startTable(COLUMNS, options.has("json"), io);
           for await (const account of all) await write(account);
         };

@@ -10,12 +10,15 @@ import {
   stringifyJson,
 } from "../web/mod.ts";
 import type { Items, Operation } from "../resource/mod.ts";
-import { accountOperations, type AccountStores } from "./account_operations.ts";
+import { operatorAccountOperations, type OperatorAccountOptions } from "../accounts/operator_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
+import type { Part } from "./part.ts";
 
 /** The stores that operators' operations use. */
-export interface OperatorStores extends AccountStores {
+export interface OperatorStores extends Omit<OperatorAccountOptions, "removals"> {
   readonly store: Store;
+  /** The optional parts of the service. */
+  readonly parts: readonly Part[];
   /** All collections. */
   readonly items: readonly Items[];
 }
@@ -41,8 +44,9 @@ const REQUESTS_AT_ONCE = 8;
 
 /** Operators' operations. They need only the stores, so a command can also run them in its own process. */
 export function operatorOperations(stores: OperatorStores): Operation[] {
+  const removals = stores.parts.flatMap(({ removal }) => removal ?? []);
   return [
-    ...accountOperations(stores),
+    ...operatorAccountOperations({ ...stores, removals }),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap(ownedItemOperations),
   ];

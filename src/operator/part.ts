@@ -1,6 +1,6 @@
-import type { Decided, Store, Transaction } from "../engine/mod.ts";
-import type { ErrorKind } from "../web/mod.ts";
+import type { Store } from "../engine/mod.ts";
 import type { Catalogue, Operation } from "../resource/mod.ts";
+import type { Removal } from "../accounts/account_store.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import type { Client } from "./client.ts";
 import type { CommandGroup } from "./command_line.ts";
@@ -33,15 +33,4 @@ export interface Part {
   /** Metrics at `now` (ms since the epoch), in the Prometheus text format. Their names begin with `prefix`. */
   readonly gauges?: (store: Store, prefix: string, now: number) => Promise<string[]>;
   readonly removal?: Removal;
-}
-
-/** What a part adds to the removal of an account. */
-export interface Removal {
-  /** Errors of `extend`. */
-  readonly errors: readonly ErrorKind[];
-  /** Extends the transaction that removes an account, or makes it throw an ApiError. */
-  readonly extend: <Result extends Decided>(
-    accountId: string,
-    removal: Transaction<Result>,
-  ) => Transaction<Result>;
 }

@@ -45,23 +45,15 @@ import {
   PLAN_LIMITS,
   PLANS,
   previousKeyExpiry,
-} from "../accounts/account.ts";
-import {
-  EXAMPLES,
-  OF_DAYS,
-  shown,
-  SHOWN_KEY,
-  type USAGE_DAYS,
-  USED,
-} from "../accounts/account_operations.ts";
-import type { AccountState, AccountStore, NewAccount } from "../accounts/account_store.ts";
-import type { Part } from "./part.ts";
+} from "./account.ts";
+import { EXAMPLES, OF_DAYS, shown, SHOWN_KEY, type USAGE_DAYS, USED } from "./account_operations.ts";
+import type { AccountState, AccountStore, NewAccount, Removal } from "./account_store.ts";
 
-/** The stores that operators' operations on accounts use. */
-export interface AccountStores {
+/** Options of {@linkcode operatorAccountOperations}. */
+export interface OperatorAccountOptions {
   readonly accounts: AccountStore;
-  /** The optional parts of the service. Their rows of an account are removed with it. */
-  readonly parts: readonly Part[];
+  /** What optional parts add to the removal of an account. */
+  readonly removals: readonly Removal[];
   /** An account's usage, without permits that this process holds but has not handed out. */
   readonly usedBy: (state: AccountState) => Usage;
 }
@@ -69,7 +61,7 @@ export interface AccountStores {
 /** Path of the accounts. */
 export const ACCOUNTS_PATH = "/operator/v1/accounts";
 /** Maximum number of accounts in a page, and of accounts read for one. */
-export const MAX_PAGE = 500;
+export const MAX_LISTED = 500;
 /** Maximum number of accounts created by one request. */
 export const MAX_BATCH = 50;
 /** Maximum of a limit. */
@@ -136,7 +128,7 @@ export const ACCOUNT = named(
 );
 
 /** A page of accounts. */
-export const ACCOUNTS = named("Accounts", list(ACCOUNT, MAX_PAGE));
+export const ACCOUNT_PAGE = named("Accounts", list(ACCOUNT, MAX_LISTED));
 
 /** An account and its new key. */
 export const ISSUED = named("IssuedKey", answer({ account: ACCOUNT, apiKey: SHOWN_KEY }));
@@ -216,8 +208,10 @@ const ACCOUNT_ID: Schema<string> = {
 };
 const ID = { id: ACCOUNT_ID };
 
-/** Operations on accounts. */
-export function accountOperations({ accounts, parts, usedBy }: AccountStores): Operation[] {
+/** Operators' operations on accounts. */
+export function operatorAccountOperations(
+  { accounts, removals, usedBy }: OperatorAccountOptions,
+): Operation[] {
   const common = { access: "operator", tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
   const ofAccount = { ...common, params: ID, errors: [ERRORS.account_not_found] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
@@ -232,10 +226,10 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
     path: ACCOUNTS_PATH,
     summary: "List accounts",
     description:
-      `Returns accounts in the order of their ids. The service reads at most ${MAX_PAGE} accounts for a ` +
+      `Returns accounts in the order of their ids. The service reads at most ${MAX_LISTED} accounts for a ` +
       "page. So a page of filtered accounts may be short or empty, and still have a next one: follow `Link` to the end.",
     query: {
-      limit: optional(integer(1, MAX_PAGE, { description: "Maximum number of accounts returned" }), 100),
+      limit: optional(integer(1, MAX_LISTED, { description: "Maximum number of accounts returned" }), 100),
       cursor: optional(
         text({
           pattern: /^acct_[0-9A-Za-z]{16}$/,
@@ -248,12 +242,12 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
       reference: optional(REFERENCE),
     },
     answers: {
-      200: { description: "A page of accounts", body: ACCOUNTS, headers: ["Link", "Cache-Control"] },
+      200: { description: "A page of accounts", body: ACCOUNT_PAGE, headers: ["Link", "Cache-Control"] },
     },
   }, async ({ query }, { now }) => {
     const { limit, cursor, state, plan, reference } = query;
     const page = reference === undefined
-      ? await accounts.page(cursor, state ?? plan ? MAX_PAGE : limit)
+      ? await accounts.page(cursor, state ?? plan ? MAX_LISTED : limit)
       : await accounts.pageOf(reference);
     const details = page.states.map((state) => detailsOf({ ...state, usage: usedBy(state) }, now));
     const found = details.filter((one) =>
@@ -263,7 +257,7 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
     const next = found.length > limit ? some.at(-1)?.id : page.next;
     const search = new URLSearchParams({ limit: `${limit}`, ...state && { state }, ...plan && { plan } });
     const headers = next && { link: `<${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
-    return shown<typeof ACCOUNTS>(some, 200, headers || {});
+    return shown<typeof ACCOUNT_PAGE>(some, 200, headers || {});
   });
 
   const createAccount = operation({
@@ -408,7 +402,6 @@ export function accountOperations({ accounts, parts, usedBy }: AccountStores): O
     (id, call) => change(id, () => ({ closedAt: call.now }), call),
   );
 
-  const removals = parts.flatMap(({ removal }) => removal ?? []);
   const remove = operation({
     ...ofAccount,
     id: "deleteAccount",
