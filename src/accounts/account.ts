@@ -1,6 +1,6 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
-import { ApiError, BIDI_CONTROLS, ERRORS, nameText, type Schema } from "../web/mod.ts";
+import { ApiError, BIDI_CONTROLS, type ErrorKind, nameText, type Schema } from "../web/mod.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
@@ -31,11 +31,18 @@ export interface Rotations {
 
 /** Maximum rotations in an hour. After each one, every process rereads the accounts it is using. */
 export const MAX_ROTATIONS = 10;
+/** The error for accounts that rotate their key too often. */
+export const ROTATION_LIMIT: ErrorKind = {
+  code: "rotation_limit",
+  status: 429,
+  means: "The account has rotated its key too often in this hour (UTC).",
+  todo: "Keep your current key, or try again after Retry-After. This request counted toward your limits.",
+};
 const ROTATIONS: OwnLimit = {
   name: "hour",
   count: MAX_ROTATIONS,
   ms: HOUR,
-  kind: ERRORS.rotation_limit,
+  kind: ROTATION_LIMIT,
   reason: (count) => `An account's key can be rotated at most ${count} times in an hour.`,
 };
 
@@ -132,12 +139,35 @@ export function apiKeyKey(hash: string): Deno.KvKey {
   return ["api_keys", hash];
 }
 
+/** The error for an id that no account has. */
+export const ACCOUNT_NOT_FOUND: ErrorKind = {
+  code: "account_not_found",
+  status: 404,
+  means: "No account has this id, or the account is closed.",
+  todo: "List the accounts to find the right id.",
+};
+/** The error for the removal of an open account. */
+export const ACCOUNT_OPEN: ErrorKind = {
+  code: "account_open",
+  status: 409,
+  means: "The account is open.",
+  todo: "Close the account first.",
+};
+/** The error for a reference that another account has. */
+export const ACCOUNT_EXISTS: ErrorKind = {
+  code: "account_exists",
+  status: 409,
+  means: "An account has this reference. Its id is `accountId`.",
+  todo: "Use that account. If its key is lost, give it a new one.",
+  texts: { accountId: "With `account_exists`: the id of the account" },
+};
+
 /** Another account has the reference of a new one. */
 export class AccountExists extends ApiError {
   readonly accountId: string;
 
   constructor(accountId: string) {
-    super(ERRORS.account_exists, `Account ${accountId} has this reference.`, {}, { accountId });
+    super(ACCOUNT_EXISTS, `Account ${accountId} has this reference.`, {}, { accountId });
     this.accountId = accountId;
   }
 }

@@ -4,7 +4,6 @@ import {
   COUNT,
   createResponse,
   date,
-  ERRORS,
   integer,
   jsonResponse,
   list,
@@ -25,7 +24,7 @@ import {
 } from "../web/mod.ts";
 import { dayEnd, DAYS_KEPT, minuteEnd, roll, type Usage } from "../limits/mod.ts";
 import type { Call, Operation } from "../resource/mod.ts";
-import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry } from "./account.ts";
+import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { environmentOf, hashApiKey, invalidApiKey } from "./api_key.ts";
 
@@ -198,7 +197,7 @@ export function accountOperations({ accounts, usedBy, realm }: AccountOperations
     bodyIsOptional: true,
     isVital: true,
     answers: { 201: { description: "The new API key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
-    errors: [ERRORS.rotation_limit],
+    errors: [ROTATION_LIMIT],
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const issued = await transact(accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key)));

@@ -38,7 +38,10 @@ import {
 import type { Call, Operation } from "../resource/mod.ts";
 import {
   type Account,
+  ACCOUNT_EXISTS,
   ACCOUNT_NAME,
+  ACCOUNT_NOT_FOUND,
+  ACCOUNT_OPEN,
   AccountExists,
   type Issued,
   type Plan,
@@ -213,7 +216,7 @@ export function operatorAccountOperations(
   { accounts, removals, usedBy }: OperatorAccountOptions,
 ): Operation[] {
   const common = { access: "operator", tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
-  const ofAccount = { ...common, params: ID, errors: [ERRORS.account_not_found] } as const;
+  const ofAccount = { ...common, params: ID, errors: [ACCOUNT_NOT_FOUND] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
   const shownKey = (description: string) => ({
     201: { description, body: ISSUED, headers: ["Cache-Control", "Location"] },
@@ -272,7 +275,7 @@ export function operatorAccountOperations(
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: CREATION,
     answers: shownKey("The account and its API key"),
-    errors: [ERRORS.account_exists],
+    errors: [ACCOUNT_EXISTS],
   }, async ({ body }, call: Call) => {
     const made = await create({ ...body, ...planOf(body), signedUp: false }, call);
     return issued(made, UNUSED, call);
@@ -411,12 +414,12 @@ export function operatorAccountOperations(
     description: "Deletes a closed account and its data. Its items stay, and " +
       `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
     answers: { 204: { description: "The account was deleted" } },
-    errors: [ERRORS.account_not_found, ERRORS.account_open, ...removals.flatMap(({ errors }) => errors)],
+    errors: [ACCOUNT_NOT_FOUND, ACCOUNT_OPEN, ...removals.flatMap(({ errors }) => errors)],
   }, async ({ params: { id } }, call: Call) => {
     const { holder } = await find(id, call);
     const removal = accounts.removing(holder, ({ holder: account }) => {
       if (account.closedAt !== null) return true;
-      throw new ApiError(ERRORS.account_open, `Account ${id} is open; close it first.`);
+      throw new ApiError(ACCOUNT_OPEN, `Account ${id} is open; close it first.`);
     });
     const removed = await call.transact(
       removals.reduce((extended, { extend }) => extend(id, extended), removal),
@@ -545,11 +548,11 @@ function open<Found>(found: Found | null, id: string): Found {
 }
 
 function notOpen(id: string): ApiError {
-  return new ApiError(ERRORS.account_not_found, `There is no open account with the id ${shownName(id)}.`);
+  return new ApiError(ACCOUNT_NOT_FOUND, `There is no open account with the id ${shownName(id)}.`);
 }
 
 function notFound(id: string): ApiError {
-  return new ApiError(ERRORS.account_not_found, `There is no account with the id ${shownName(id)}.`);
+  return new ApiError(ACCOUNT_NOT_FOUND, `There is no account with the id ${shownName(id)}.`);
 }
 
 /** What operators see of an account at `now` (ms since the epoch). */

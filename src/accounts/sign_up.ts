@@ -3,13 +3,14 @@ import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from
 import {
   answer,
   ApiError,
-  ERRORS,
+  type ErrorKind,
   jsonResponse,
   named,
   NO_IDEMPOTENCY_KEY,
   NO_STORE,
   object,
   operation,
+  WAIT,
 } from "../web/mod.ts";
 import { hasCalled } from "../limits/mod.ts";
 import type { Call, Operation } from "../resource/mod.ts";
@@ -31,12 +32,25 @@ const SIGN_UPS = "sign_ups";
 const BY_HOUR = "sign_ups_by_hour";
 const BY_DAY = "sign_ups_by_day";
 
+const SIGN_UP_CLOSED: ErrorKind = {
+  code: "sign_up_closed",
+  status: 403,
+  means: "Sign-up is closed.",
+  todo: "Ask the operator of the service for a key.",
+};
+const SIGN_UP_LIMIT: ErrorKind = {
+  code: "sign_up_limit",
+  status: 429,
+  means: "Too many accounts were created.",
+  todo: WAIT,
+};
+
 /** The limit on new accounts of one address. */
 export const HOURLY: Required<OwnLimit> = {
   name: "hour",
   count: 5,
   ms: HOUR,
-  kind: ERRORS.sign_up_limit,
+  kind: SIGN_UP_LIMIT,
   reason: (count) => `At most ${count} accounts can be created in an hour from one address.`,
 };
 /** The limit on new accounts of all addresses together. */
@@ -44,7 +58,7 @@ export const DAILY: Required<OwnLimit> = {
   name: "day",
   count: 1_000,
   ms: DAY,
-  kind: ERRORS.sign_up_limit,
+  kind: SIGN_UP_LIMIT,
   reason: (count) => `At most ${count} accounts can be created in a day.`,
 };
 
@@ -82,11 +96,11 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
         headers: ["Cache-Control"],
       },
     },
-    errors: [ERRORS.sign_up_closed, ERRORS.sign_up_limit],
+    errors: [SIGN_UP_CLOSED, SIGN_UP_LIMIT],
     before() {
       if (!isOpen) {
         throw new ApiError(
-          ERRORS.sign_up_closed,
+          SIGN_UP_CLOSED,
           "Sign-up is closed. Ask the operator of the service for a key.",
         );
       }

@@ -17,6 +17,7 @@ import {
   stringifyJson,
 } from "../web/mod.ts";
 import type { Catalogue, Operation } from "../resource/mod.ts";
+import { PROXY_ERRORS } from "../operator/operations.ts";
 
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
@@ -46,6 +47,8 @@ export function interfaceForClients({ title, resources }: Catalogue): Interface 
     }, with API keys, plans and exact rate limits.`,
     description: DESCRIPTION,
     credential: "The API key of an account, sent as a bearer token",
+    errors: PROXY_ERRORS,
+    error: ERRORS.not_found,
   };
 }
 

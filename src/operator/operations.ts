@@ -2,14 +2,17 @@ import type { Store } from "../engine/mod.ts";
 import {
   type BodyRules,
   ConcurrencyLimit,
+  type ErrorKind,
   type Interface,
   jsonResponse,
   NO_STORE,
   openApiDocument,
   operation,
   stringifyJson,
+  WAIT,
 } from "../web/mod.ts";
 import type { Items, Operation } from "../resource/mod.ts";
+import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { operatorAccountOperations, type OperatorAccountOptions } from "../accounts/operator_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
 import type { Part } from "./part.ts";
@@ -23,6 +26,22 @@ export interface OperatorStores extends Omit<OperatorAccountOptions, "removals">
   readonly items: readonly Items[];
 }
 
+/** Errors of the proxies in the guide for operators. */
+export const PROXY_ERRORS: readonly ErrorKind[] = [
+  {
+    code: "too_many_connections",
+    status: 429,
+    means: "The proxy in front of the service has too many requests of this address under way.",
+    todo: WAIT,
+  },
+  {
+    code: "service_unreachable",
+    status: 502,
+    means: "The proxy in front of the service gets no response from it. It can send 504, too.",
+    todo: WAIT,
+  },
+];
+
 /** Describes the document for operators of a service with this title. */
 export function interfaceForOperators(title: string): Interface {
   return {
@@ -35,6 +54,8 @@ Unknown fields and query parameters get 400. Every error has the same body, \`Er
 and errors further codes: ignore those that you do not know. A change takes effect with the next request of the account,
 in every process. An API key is shown only once, so no operation accepts an Idempotency-Key: it gets 400.`,
     credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
+    errors: PROXY_ERRORS,
+    error: ACCOUNT_NOT_FOUND,
   };
 }
 

@@ -1,6 +1,7 @@
 import { bodyTypeOf, type DeclaredOperation, errorsOfAll, INTERFACE, isDocumented } from "../web/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
+import { PROXY_ERRORS } from "../operator/operations.ts";
 import { consoleSection, exampleOf } from "./console.ts";
 import {
   conditionsSection,
@@ -139,7 +140,7 @@ export function renderPage(options: PageOptions): string {
     </p>
     ${referenceSection(operations, publicUrl)}
     ${limitsSection(nouns)}
-    ${errorsSection(errorsOfAll(operations))}
+    ${errorsSection(errorsOfAll(operations, PROXY_ERRORS))}
     ${retriesSection(nouns)}
     ${conditionsSection(nouns)}
     ${integersSection(resources)}

@@ -8,11 +8,14 @@ export interface ErrorKind {
   readonly means: string;
   /** What the client should do. */
   readonly todo: string;
+  /** Descriptions of additional texts in its body, by name. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 /** Advice that adds nothing to the message. */
 export const FIX = "Fix the request. The message says what was expected.";
-const WAIT = "Try again after Retry-After. Wait longer each time.";
+/** Advice for errors with `Retry-After`. */
+export const WAIT = "Try again after Retry-After. Wait longer each time.";
 
 const KINDS = {
   invalid_request: {
@@ -51,16 +54,6 @@ const KINDS = {
     means: "The operator of the service has suspended the account. Its keys and items are kept.",
     todo: "Stop, and ask the operator to resume the account.",
   },
-  sign_up_closed: {
-    status: 403,
-    means: "Sign-up is closed.",
-    todo: "Ask the operator of the service for a key.",
-  },
-  account_not_found: {
-    status: 404,
-    means: "No account has this id, or the account is closed.",
-    todo: "List the accounts to find the right id.",
-  },
   not_found: {
     status: 404,
     means: "There is nothing at this path.",
@@ -76,12 +69,6 @@ const KINDS = {
     means: "The body took longer than 10 seconds to arrive or, sent in chunks, paused for 2 seconds.",
     todo: "Send the request again over a faster connection.",
   },
-  account_exists: {
-    status: 409,
-    means: "An account has this reference. Its id is `accountId`.",
-    todo: "Use that account. If its key is lost, give it a new one.",
-  },
-  account_open: { status: 409, means: "The account is open.", todo: "Close the account first." },
   gone: { status: 410, means: "The operation has been removed.", todo: "Use the successor in Link." },
   precondition_failed: {
     status: 412,
@@ -105,26 +92,10 @@ const KINDS = {
     means: "The account is banned because it kept sending requests after 429.",
     todo: "Send nothing until Retry-After has passed. Each further ban is longer.",
   },
-  too_many_connections: {
-    status: 429,
-    means: "The proxy in front of the service has too many requests of this address under way.",
-    todo: WAIT,
-  },
-  sign_up_limit: { status: 429, means: "Too many accounts were created.", todo: WAIT },
-  rotation_limit: {
-    status: 429,
-    means: "The account has rotated its key too often in this hour (UTC).",
-    todo: "Keep your current key, or try again after Retry-After. This request counted toward your limits.",
-  },
   internal_error: {
     status: 500,
     means: "The service failed because of a bug.",
     todo: "Report the problem with its X-Request-Id.",
-  },
-  service_unreachable: {
-    status: 502,
-    means: "The proxy in front of the service gets no response from it. It can send 504, too.",
-    todo: WAIT,
   },
   overloaded: {
     status: 503,
@@ -143,7 +114,7 @@ const KINDS = {
   },
 } as const satisfies Readonly<Record<string, Omit<ErrorKind, "code">>>;
 
-/** All errors by code, except those of a single resource and of optional parts. */
+/** Errors by code, except those that are declared where they are thrown. */
 export const ERRORS: Readonly<Record<keyof typeof KINDS, ErrorKind>> = withCodes(KINDS);
 
 function withCodes<Code extends string>(

@@ -48,8 +48,8 @@
  * assertEquals(await get("/v1/greetings/Ann"), { words: "Hello Ann! " });
  * assertMatch((await get("/v1/greetings/Ann?times=9")).message, /times must be an integer from 1 to 3/);
  *
- * const described = { path: "/v1", title: "Greetings", summary: "", description: "", credential: "" };
- * const document = openApiDocument([greet], "", described);
+ * const texts = { title: "Greetings", summary: "", description: "", credential: "" };
+ * const document = openApiDocument([greet], "", { path: "/v1", ...texts, errors: [], error: ERRORS.not_found });
  * assertMatch(JSON.stringify(document), /"\/greetings\/\{name\}":\{"get":\{"operationId":"greet"/);
  * ```
  *
@@ -84,6 +84,7 @@ export {
   OVERLOADED,
   STOPPING,
   UNAVAILABLE,
+  WAIT,
 } from "./error.ts";
 export { etagOf, type Preconditions, quickEtagOf, requirePreconditions } from "./etag.ts";
 export {

@@ -30,16 +30,19 @@ export interface Interface {
   readonly description: string;
   /** Describes the bearer token of its operations. */
   readonly credential: string;
+  /** Errors that no operation declares, such as those of proxies. */
+  readonly errors: readonly ErrorKind[];
+  /** The example of an Error body. */
+  readonly error: ErrorKind;
 }
 
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 
-/** The Error body of these operations, and of requests below their path that match none. */
-function errorOf(operations: readonly DeclaredOperation[]): Schema {
-  const kinds = errorsOfAll(operations);
+/** The Error body of these kinds. */
+function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
   const codes = kinds.map(({ code }) => code);
-  const isOfAccounts = kinds.includes(ERRORS.account_not_found);
+  const texts = kinds.flatMap(({ texts = {} }) => Object.entries(texts));
   return named(
     "Error",
     answer({
@@ -49,10 +52,8 @@ function errorOf(operations: readonly DeclaredOperation[]): Schema {
       }),
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
-      ...(kinds.includes(ERRORS.account_exists) && {
-        accountId: optional(text({ description: "With `account_exists`: the id of the account" })),
-      }),
-    }, { examples: [exampleOf(isOfAccounts ? ERRORS.account_not_found : ERRORS.not_found)] }),
+      ...Object.fromEntries(texts.map(([name, description]) => [name, optional(text({ description }))])),
+    }, { examples: [exampleOf(example)] }),
   );
 }
 
@@ -116,13 +117,6 @@ const BY_ACCESS: Readonly<Record<Access, readonly ErrorKind[]>> = {
   metrics: [ERRORS.invalid_operator_token, ERRORS.rate_limit_minute],
   public: [],
 };
-/** Errors that operations do not declare: of other paths, and of the proxies in the guide for operators. */
-const OF_NO_OPERATION: readonly ErrorKind[] = [
-  ERRORS.not_found,
-  ERRORS.method_not_allowed,
-  ERRORS.too_many_connections,
-  ERRORS.service_unreachable,
-];
 /** Names of error responses in documents, by status. */
 const RESPONSE_NAMES: Readonly<Record<number, string>> = {
   400: "BadRequest",
@@ -161,9 +155,13 @@ export function errorsByStatus(operation: DeclaredOperation): [status: number, k
   return [...byStatus].sort(([one], [other]) => one - other);
 }
 
-/** Every error of these operations, of requests that match none, and of proxies, by status in ascending order. */
-export function errorsOfAll(operations: readonly DeclaredOperation[]): ErrorKind[] {
-  const kinds = new Set([...operations.flatMap(errorsOf), ...OF_NO_OPERATION]);
+/** Every error of these operations and of requests that match none, and `others`, by status in ascending order. */
+export function errorsOfAll(
+  operations: readonly DeclaredOperation[],
+  others: readonly ErrorKind[],
+): ErrorKind[] {
+  const ofNone = [ERRORS.not_found, ERRORS.method_not_allowed];
+  const kinds = new Set([...operations.flatMap(errorsOf), ...ofNone, ...others]);
   return [...kinds].sort((one, other) => one.status - other.status);
 }
 
@@ -185,8 +183,9 @@ export function openApiDocument(
   const { title, summary, description, credential } = described;
   const operations = all.filter((operation) => isDocumented(operation, described.path));
   const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
-  const error = errorOf(operations);
-  const responses = errorResponses(operations, error);
+  const kinds = errorsOfAll(operations, described.errors);
+  const error = errorOf(kinds, described.error);
+  const responses = errorResponses(operations, kinds, error);
   const paths = [...byPath].map(([path, own]) => [
     path,
     Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
@@ -295,9 +294,12 @@ function answerObject({ description, body, headers = [] }: Answer, operation: De
 }
 
 /** The error responses of all operations by name: one for each status, and one for all others. */
-function errorResponses(operations: readonly DeclaredOperation[], error: Schema): object {
-  const schema = error.json;
-  const byStatus = Map.groupBy(errorsOfAll(operations), ({ status }) => status);
+function errorResponses(
+  operations: readonly DeclaredOperation[],
+  kinds: readonly ErrorKind[],
+  { json: schema }: Schema,
+): object {
+  const byStatus = Map.groupBy(kinds, ({ status }) => status);
   const responses = [...byStatus].flatMap(([status, kinds]) => {
     const own = operations.filter((operation) => errorsOf(operation).some((kind) => kind.status === status));
     if (own.length === 0) return [];
@@ -343,13 +345,10 @@ function referenceTo(header: string): string {
 
 /** A name that two of these operations use differently, such as `the path GET /v1/toys`; undefined if there is none. */
 export function conflictIn(operations: readonly DeclaredOperation[]): string | undefined {
-  const meanings = new Map<string, unknown>();
-  const error = errorOf(operations);
+  const meanings = new Map<string, unknown>([["the schema Error", undefined]]);
   for (const operation of operations) {
     const { id, method, path } = operation;
-    const schemas = [error, ...schemasOf(operation)].flatMap(({ definitions }) =>
-      Object.entries(definitions)
-    );
+    const schemas = schemasOf(operation).flatMap(({ definitions }) => Object.entries(definitions));
     const names: readonly (readonly [name: string, meaning: unknown])[] = [
       [`the path ${method} ${path}`, operation],
       [`the operation ${id}`, operation],
