@@ -1,5 +1,6 @@
 // What the guides derive from declarations: tables, names, the first call, and the guide for clients. As a program, it
 // writes all of these.
+import { ACCESS } from "../src/resource/access.ts";
 import { existsSync } from "node:fs";
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inWords } from "../src/web/deprecation.ts";
@@ -135,19 +136,20 @@ function leftovers(path: string, text: string): string[] {
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
-  const isForClients = ({ tag, access }: DeclaredOperation) => tag !== undefined && access !== "operator";
+  const isForClients = ({ tag, access }: DeclaredOperation) =>
+    tag !== undefined && access !== ACCESS.operator;
   const rows = operations.filter(isForClients).map((operation) => {
     const { summary, deprecated, isExtension, access } = operation;
     const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension && ORIGINAL ? " \\*" : ""}`;
     const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
       .map(([status, { description }]) => `${status}: ${lower(description)}`);
-    return [name, requestOf(operation), responses.join("; "), access === "key" ? "yes" : "no"];
+    return [name, requestOf(operation), responses.join("; "), access === ACCESS.key ? "yes" : "no"];
   });
   return [["operation", "request", "response", "key"], ...rows];
 }
 
 function operatorsTable(operations: readonly DeclaredOperation[]): Table {
-  const rows = operations.filter(({ access }) => access === "operator").map((operation) => {
+  const rows = operations.filter(({ access }) => access === ACCESS.operator).map((operation) => {
     const [[status = "200"] = []] = Object.entries(operation.answers);
     return [operation.summary, requestOf(operation), status];
   });

@@ -23,7 +23,7 @@ import {
   timestamp,
 } from "../web/mod.ts";
 import { dayEnd, DAYS_KEPT, minuteEnd, roll, type Usage } from "../limits/mod.ts";
-import type { Call, Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, PLAN_LIMITS, PLANS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
 import { environmentOf, hashApiKey, invalidApiKey } from "./api_key.ts";
@@ -153,7 +153,7 @@ export const OF_DAYS = {
 
 /** A client's operations on its own account. */
 export function accountOperations({ accounts, usedBy, realm }: AccountOperationsOptions): Operation[] {
-  const common = { access: "key", tag: ACCOUNT_TAG, isExtension: true } as const;
+  const common = { access: ACCESS.key, tag: ACCOUNT_TAG, isExtension: true } as const;
 
   const getAccount = operation({
     ...common,

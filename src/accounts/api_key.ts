@@ -1,6 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { ApiError, ERRORS } from "../web/mod.ts";
+import { ApiError } from "../web/mod.ts";
+import { ACCESS_ERRORS } from "../resource/mod.ts";
 
 /** The challenge in a 401 of this realm (RFC 6750 section 3). */
 export function challengeOf(realm: string): string {
@@ -10,7 +11,7 @@ export function challengeOf(realm: string): string {
 /** The error for an invalid key. The default message does not say why it is invalid. */
 export function invalidApiKey(realm: string, message: string = "The API key is not valid."): ApiError {
   const headers = { "www-authenticate": `${challengeOf(realm)}, error="invalid_token"` };
-  return new ApiError(ERRORS.invalid_api_key, message, headers);
+  return new ApiError(ACCESS_ERRORS.invalid_api_key, message, headers);
 }
 
 /** A service's environment. A key from one environment is not valid in the other. */

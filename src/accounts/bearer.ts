@@ -1,13 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import {
-  ApiError,
-  bearerToken,
-  errorResponse,
-  ERRORS,
-  type OperatorAccess,
-  shared,
-  wasSentTwice,
-} from "../web/mod.ts";
+import { type Access, ApiError, bearerToken, errorResponse, shared, wasSentTwice } from "../web/mod.ts";
+import { ACCESS, ACCESS_ERRORS } from "../resource/mod.ts";
 import {
   challengeOf,
   type Environment,
@@ -23,7 +16,7 @@ const SENT_TWICE = "The Authorization header was sent twice.";
 
 /** The error for a suspended account's keys. */
 export const ACCOUNT_SUSPENDED: ApiError = new ApiError(
-  ERRORS.account_suspended,
+  ACCESS_ERRORS.account_suspended,
   "The account is suspended. Ask the operator of the service to resume it.",
 );
 
@@ -48,7 +41,7 @@ export function unauthorizedIn({ realm, environment }: Realm): (authorization: s
   const invalid = (message?: string) => shared(errorResponse(invalidApiKey(realm, message)));
   const challenge = { "www-authenticate": challengeOf(realm) };
   const withoutKey = (message: string) =>
-    shared(errorResponse(new ApiError(ERRORS.missing_api_key, message, challenge)));
+    shared(errorResponse(new ApiError(ACCESS_ERRORS.missing_api_key, message, challenge)));
   const missing = withoutKey("Send your API key as 'Authorization: Bearer <API_KEY>'.");
   const twice = withoutKey(SENT_TWICE);
   const mistyped = invalid("The API key is mistyped: its checksum is wrong.");
@@ -77,16 +70,16 @@ export function tokenCheck(tokens: readonly string[]): (authorization: string | 
 
 /** The 401 for a wrong operator token, with its challenge (RFC 6750 section 3). */
 export function wrongOperatorToken(
-  access: OperatorAccess,
+  access: Access,
   realm: string,
   authorization: string | null,
 ): Response {
-  const name = access === "metrics" ? "METRICS_TOKEN" : "OPERATOR_TOKEN";
+  const name = access === ACCESS.metrics ? "METRICS_TOKEN" : "OPERATOR_TOKEN";
   const message = hasTwoCredentials(authorization)
     ? SENT_TWICE
     : `Send the operator's token as 'Authorization: Bearer <${name}>'.`;
   const headers = { "www-authenticate": challengeOf(`${realm}-operator`) };
-  return errorResponse(new ApiError(ERRORS.invalid_operator_token, message, headers));
+  return errorResponse(new ApiError(ACCESS_ERRORS.invalid_operator_token, message, headers));
 }
 
 function hasTwoCredentials(authorization: string | null): boolean {

@@ -35,7 +35,7 @@ import {
   UNUSED,
   type Usage,
 } from "../limits/mod.ts";
-import type { Call, Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_EXISTS,
@@ -215,7 +215,7 @@ const ID = { id: ACCOUNT_ID };
 export function operatorAccountOperations(
   { accounts, removals, usedBy }: OperatorAccountOptions,
 ): Operation[] {
-  const common = { access: "operator", tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
+  const common = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
   const ofAccount = { ...common, params: ID, errors: [ACCOUNT_NOT_FOUND] } as const;
   const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
   const shownKey = (description: string) => ({

@@ -13,7 +13,7 @@ import {
   WAIT,
 } from "../web/mod.ts";
 import { hasCalled } from "../limits/mod.ts";
-import type { Call, Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
 import { ACCOUNT_FIELDS, ACCOUNT_TAG, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
@@ -76,7 +76,7 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
     id: "createAccount",
     method: "POST",
     path: "/v1/accounts",
-    access: "address",
+    access: ACCESS.address,
     tag: ACCOUNT_TAG,
     summary: "Sign up",
     description:

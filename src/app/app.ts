@@ -1,6 +1,7 @@
 import { type Metrics, SECOND } from "../base/mod.ts";
 import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
 import {
+  type Access,
   allowOf,
   ApiError,
   apiErrorOf,
@@ -21,17 +22,13 @@ import {
   isGone,
   type JsonBody,
   type Log,
-  needsToken,
-  type OperatorAccess,
   OutOfTime,
   OVERLOADED,
   ownOf,
   readJsonObject,
   setCorsHeaders,
-  STOPPING,
-  UNAVAILABLE,
 } from "../web/mod.ts";
-import type { Operation } from "../resource/mod.ts";
+import { ACCESS, needsToken, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import {
   ACCOUNT_SUSPENDED,
@@ -57,7 +54,7 @@ export interface AppOptions extends ArrivalsOptions, Realm {
   readonly admissions: Admissions;
   readonly transactions: Transactions;
   /** Whether an Authorization header has a token for operations with this access. */
-  readonly hasToken: Readonly<Record<OperatorAccess, (authorization: string | null) => boolean>>;
+  readonly hasToken: ReadonlyMap<Access, (authorization: string | null) => boolean>;
   /** Whether the service runs on Deno Deploy, where chunked bodies may pause. */
   readonly onDeploy: boolean;
   readonly log: Log;
@@ -73,7 +70,7 @@ const DOCUMENT = "/openapi.json";
 /** If a body arrives longer than this after its headers, its account is checked again, in ms. */
 const SLOW_BODY = SECOND;
 /** How a request that matches no operation is charged. */
-const MISS: Pick<Operation, "access" | "method"> = { access: "key", method: "GET" };
+const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method: "GET" };
 /** Statuses of requests that were refused whatever their content. */
 const REFUSALS: ReadonlySet<number> = new Set([403, 429, 503]);
 /** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
@@ -124,16 +121,16 @@ export function createApp(options: AppOptions): App {
   function callerOf(arrival: Arrival): Caller | undefined {
     const { request, matched, now, at, address } = arrival;
     const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
-    if (access === "public" || request.method === "OPTIONS") return undefined;
+    if (access === ACCESS.public || request.method === "OPTIONS") return undefined;
     const authorization = request.headers.get("authorization");
-    if (needsToken(access) && hasToken[access](authorization)) {
-      if (matched.kind === "found" && access === "operator") arrival.operation = matched.endpoint.id;
+    if (hasToken.get(access)?.(authorization)) {
+      if (matched.kind === "found" && access === ACCESS.operator) arrival.operation = matched.endpoint.id;
       return undefined;
     }
     if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
     const isRead = method === "GET";
     const isVital = matched.kind === "found" && matched.endpoint.isVital === true;
-    const key = access === "key" ? bearerToken(authorization) : undefined;
+    const key = access === ACCESS.key ? bearerToken(authorization) : undefined;
     return { key, address, now, at, isRead, isVital };
   }
 
@@ -145,7 +142,7 @@ export function createApp(options: AppOptions): App {
     switch (matched.kind) {
       case "found": {
         const { endpoint: operation, params } = matched;
-        if (operation.access === "key" && admission?.account === undefined) {
+        if (operation.access === ACCESS.key && admission?.account === undefined) {
           return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
         }
         if (needsToken(operation.access) && admission) {

@@ -3,15 +3,13 @@ import {
   BASE_PATH,
   createMatcher,
   createRequestIds,
-  type Endpoint,
   hasValidHost,
   type JsonBody,
   type Match,
-  needsToken,
   OutOfTime,
   targetOf,
 } from "../web/mod.ts";
-import type { Operation } from "../resource/mod.ts";
+import { needsToken, type Operation } from "../resource/mod.ts";
 import type { Admission } from "./admission.ts";
 
 /** A request, with its route, ID and time of arrival. */
@@ -135,7 +133,7 @@ export function createArrivals(
 export function isForOperator({ matched, path }: Arrival): boolean {
   if (OPERATOR_PATH.test(path)) return true;
   if (matched.kind === "found") return needsToken(matched.endpoint.access);
-  return matched.kind === "allow" && needsToken(matched.access);
+  return matched.kind === "allow" && matched.endpoints.every(({ access }) => needsToken(access));
 }
 
 /** Whether requests to the path count toward limits, so that their responses have limit headers. */
@@ -152,13 +150,16 @@ export function hasLimits({ matched, path }: Arrival): boolean {
  * @example
  * ```ts
  * import { assertEquals } from "@std/assert";
+ * import { ACCESS } from "../resource/mod.ts";
  *
- * const suggest = createSuggester([{ method: "GET", path: "/v1/toys/{toyId}", access: "key" }]);
+ * const suggest = createSuggester([{ method: "GET", path: "/v1/toys/{toyId}", access: ACCESS.key }]);
  * assertEquals(suggest("/Toys/7/"), "/v1/toys/{toyId}");
  * assertEquals(suggest("/v1/toy/7"), undefined);
  * ```
  */
-export function createSuggester(endpoints: readonly Endpoint[]): (path: string) => string | undefined {
+export function createSuggester(
+  endpoints: readonly Pick<Operation, "method" | "path" | "access">[],
+): (path: string) => string | undefined {
   const match = createMatcher(endpoints.filter(({ access }) => !needsToken(access)));
   return function suggest(path: string): string | undefined {
     const tidy = path.toLowerCase().replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");

@@ -16,7 +16,7 @@ import {
   SERVICE,
   stringifyJson,
 } from "../web/mod.ts";
-import type { Catalogue, Operation } from "../resource/mod.ts";
+import { ACCESS, type Catalogue, type Operation } from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 
 const DESCRIPTION =
@@ -69,7 +69,7 @@ export interface DocumentOperationsOptions {
 export function documentOperations(
   { catalogue, publicUrl = "", securityContact, operations, clock }: DocumentOperationsOptions,
 ): Operation[] {
-  const common = { method: "GET", access: "public" } as const;
+  const common = { method: "GET", access: ACCESS.public } as const;
   // Created at the first request, because it describes all operations.
   let document: CompressedText | undefined;
 

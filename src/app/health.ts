@@ -1,6 +1,6 @@
 import type { Store } from "../engine/mod.ts";
-import { type InFlight, jsonResponse, NO_STORE, operation, SERVICE, STOPPING } from "../web/mod.ts";
-import type { Operation } from "../resource/mod.ts";
+import { type InFlight, jsonResponse, NO_STORE, operation, SERVICE } from "../web/mod.ts";
+import { ACCESS, type Operation, STOPPING } from "../resource/mod.ts";
 import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;
@@ -21,7 +21,7 @@ export function healthOperations(store: Store, inFlight: Pick<InFlight, "isStopp
     return statusResponse("ready");
   }
 
-  const common = { method: "GET", access: "public", tag: SERVICE, isForMonitoring: true } as const;
+  const common = { method: "GET", access: ACCESS.public, tag: SERVICE, isForMonitoring: true } as const;
   return [
     operation({
       ...common,

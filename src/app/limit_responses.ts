@@ -1,5 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
-import { ApiError, type ErrorKind, errorResponse, ERRORS, isShared, shared } from "../web/mod.ts";
+import { ApiError, type ErrorKind, errorResponse, isShared, shared } from "../web/mod.ts";
+import { ACCESS_ERRORS } from "../resource/mod.ts";
 import {
   type Decision,
   decisiveWindow,
@@ -41,14 +42,19 @@ function cloneWithPolicy(response: Response, decision: Decision): Response {
 }
 
 const REASONS: Readonly<Record<Refusal, (limit: number) => [kind: ErrorKind, reason: string]>> = {
-  minute: (limit) => [ERRORS.rate_limit_minute, `More than ${limit} requests in a minute.`],
-  day: (limit) => [ERRORS.rate_limit_day, `More than ${limit} requests in a day (UTC).`],
-  ban:
-    () => [ERRORS.key_banned, "The account is banned because it kept sending requests after 429 responses."],
+  minute: (limit) => [ACCESS_ERRORS.rate_limit_minute, `More than ${limit} requests in a minute.`],
+  day: (limit) => [ACCESS_ERRORS.rate_limit_day, `More than ${limit} requests in a day (UTC).`],
+  ban: () => [
+    ACCESS_ERRORS.key_banned,
+    "The account is banned because it kept sending requests after 429 responses.",
+  ],
 };
 
 function tooManyWithoutKey(limit: number): [kind: ErrorKind, reason: string] {
-  return [ERRORS.rate_limit_minute, `More than ${limit} requests in a minute without a valid API key.`];
+  return [
+    ACCESS_ERRORS.rate_limit_minute,
+    `More than ${limit} requests in a minute without a valid API key.`,
+  ];
 }
 
 /** The latest refusals. A refused client often sends more requests within the same second. */

@@ -2,6 +2,7 @@ import { type Store, Transactions, Versions } from "../engine/mod.ts";
 import { conflictIn } from "../web/mod.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import {
+  ACCESS,
   type Catalogue,
   itemOperations,
   Items,
@@ -113,7 +114,10 @@ export function createService(options: ServiceOptions): Service {
       operations,
       admissions,
       transactions,
-      hasToken: { operator: tokenCheck(operatorTokens), metrics: tokenCheck(metricsTokens) },
+      hasToken: new Map([
+        [ACCESS.operator, tokenCheck(operatorTokens)],
+        [ACCESS.metrics, tokenCheck(metricsTokens)],
+      ]),
     }),
     async settle() {
       await Promise.all([permits.settle(), ...items.map(({ ids }) => ids.settle())]);
@@ -136,7 +140,7 @@ export function slugOf(title: string, space: string): string {
 
 function requireDistinct(operations: readonly Operation[]): void {
   // Clients and operators have documents of their own.
-  for (const own of Map.groupBy(operations, ({ access }) => access === "operator").values()) {
+  for (const own of Map.groupBy(operations, ({ access }) => access === ACCESS.operator).values()) {
     const conflict = conflictIn(own);
     if (conflict !== undefined) {
       throw new ResourceError(

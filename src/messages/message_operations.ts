@@ -11,7 +11,7 @@ import {
   text,
   timestamp,
 } from "../web/mod.ts";
-import { type Call, createOnce, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, createOnce, type Operation } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
 
 /** Operations on messages. */
@@ -66,7 +66,7 @@ export function messageOperations(messages: MessageStore): Operation[] {
     id: "createMessage",
     method: "POST",
     path: "/v1/messages",
-    access: "key",
+    access: ACCESS.key,
     tag: MESSAGES_TAG,
     isLenient: true,
     summary: "Queue a message",

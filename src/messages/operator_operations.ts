@@ -11,7 +11,7 @@ import {
   text,
   timestamp,
 } from "../web/mod.ts";
-import type { Call, Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { shown } from "../accounts/account_operations.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
@@ -40,7 +40,7 @@ export const QUEUE = named(
 
 /** Operators' operations on queued messages. */
 export function operatorMessageOperations(messages: MessageStore): Operation[] {
-  const common = { access: "operator", tag: MESSAGES_TAG, timeoutMs: 30_000 } as const;
+  const common = { access: ACCESS.operator, tag: MESSAGES_TAG, timeoutMs: 30_000 } as const;
 
   const listMessages = operation({
     ...common,

@@ -10,7 +10,15 @@ import {
   type Schema,
   text,
 } from "../web/mod.ts";
-import type { Call, Item, Items, Operation, Owned, Resource } from "../resource/mod.ts";
+import {
+  ACCESS,
+  type Call,
+  type Item,
+  type Items,
+  type Operation,
+  type Owned,
+  type Resource,
+} from "../resource/mod.ts";
 import { shown } from "../accounts/account_operations.ts";
 
 /** Maximum number of items in a page. */
@@ -40,7 +48,7 @@ export function ownedItemOperations(items: Items): Operation[] {
   const { schemas, errors, nouns: { an, one, many } } = resource;
   const path = pathOf(resource);
   const owned = ownedItemOf(resource);
-  const common = { access: "operator", tag: resource.tag, timeoutMs: 30_000 } as const;
+  const common = { access: ACCESS.operator, tag: resource.tag, timeoutMs: 30_000 } as const;
   const ofItem = {
     ...common,
     path: `${path}/{${resource.id}}`,

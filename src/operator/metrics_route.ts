@@ -1,7 +1,7 @@
 import { gauge, type Metrics } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { createResponse, type InFlight, NO_STORE, operation } from "../web/mod.ts";
-import type { Operation } from "../resource/mod.ts";
+import { ACCESS, type Operation } from "../resource/mod.ts";
 import type { Part } from "./part.ts";
 
 /** Options of {@linkcode metricsOperation}. */
@@ -32,7 +32,7 @@ export function metricsOperation(
     id: "getMetrics",
     method: "GET",
     path: "/metrics",
-    access: "metrics",
+    access: ACCESS.metrics,
     isForMonitoring: true,
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {

@@ -11,7 +11,7 @@ import {
   stringifyJson,
   WAIT,
 } from "../web/mod.ts";
-import type { Items, Operation } from "../resource/mod.ts";
+import { ACCESS, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { operatorAccountOperations, type OperatorAccountOptions } from "../accounts/operator_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
@@ -99,7 +99,7 @@ export function servedOperations(
       id: "getOperatorOpenApi",
       method: "GET",
       path: "/operator/v1/openapi.json",
-      access: "operator",
+      access: ACCESS.operator,
       summary: "Get the OpenAPI document of operators' operations",
     },
     () =>

@@ -8,6 +8,7 @@ import {
   type Schema,
   stringifyJson,
 } from "../web/mod.ts";
+import { ACCESS } from "../resource/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { type Html, html } from "./html.ts";
@@ -176,15 +177,15 @@ function requestFields(operation: DeclaredOperation, index: number): Html {
   const [before = "", after = ""] = path.split(/\{\w+\}/);
   const question = QUESTIONS[id];
   return html`
-    <fieldset id="request-${id}" data-method="${method}" data-path="${path}" data-access="${access}"
+    <fieldset id="request-${id}" data-method="${method}" data-path="${path}" data-access="${access.name}"
       data-body-type="${bodyType}" data-status="${status}" data-example="${exampleOf(answer?.body)}"
       ${question === undefined ? "" : html`data-confirm="${question}"`}
-      ${access === "address" ? html`data-discards-key` : ""} ${index > 0 ? html`hidden` : ""}>
+      ${access === ACCESS.address ? html`data-discards-key` : ""} ${index > 0 ? html`hidden` : ""}>
       <legend class="quiet">${summary}</legend>
       <p><b>${method}</b> ${before}${at("path").map(field)}${after}${at("query").map((input) =>
         html`<label><i>&amp;</i>${input.name}=${field(input)}</label>`
       )}</p>
-      ${access === "key" ? html`<p class="credentials">Authorization: <span></span></p>` : ""}
+      ${access === ACCESS.key ? html`<p class="credentials">Authorization: <span></span></p>` : ""}
       ${bodyType === "" ? "" : html`<p>Content-Type: ${bodyType}</p>`}
       ${at("header").map((input) => html`<p><label>${input.name}: ${field(input)}</label></p>`)}
       ${bodyType === "" ? "" : html`

@@ -1,5 +1,5 @@
 import { bodyTypeOf, type DeclaredOperation, errorsOfAll, INTERFACE, isDocumented } from "../web/mod.ts";
-import type { Catalogue } from "../resource/mod.ts";
+import { ACCESS, type Catalogue } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 import { consoleSection, exampleOf } from "./console.ts";
@@ -189,7 +189,7 @@ function bar(title: string): Html {
 
 /** The steps to the first call. */
 function steps(operations: readonly DeclaredOperation[], base: string, signUpIsOpen: boolean): Html {
-  const signUp = operations.find(({ access }) => access === "address");
+  const signUp = operations.find(({ access }) => access === ACCESS.address);
   const [first] = operations;
   return html`
     <ol class="steps">
@@ -214,7 +214,7 @@ function steps(operations: readonly DeclaredOperation[], base: string, signUpIsO
 /** A curl command for the operation, with the example of its body. */
 function curl(operation: DeclaredOperation, base: string): string {
   const { method, path, access, body } = operation;
-  const key = access === "key" ? KEY_PLACEHOLDER : "";
+  const key = access === ACCESS.key ? KEY_PLACEHOLDER : "";
   const target = { base, method, path, bodyType: bodyTypeOf(operation), key };
   return sample("curl", buildRequest(target, [], exampleOf(body)));
 }

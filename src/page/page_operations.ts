@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { CompressedText, operation, Representation } from "../web/mod.ts";
-import type { Operation } from "../resource/mod.ts";
+import { ACCESS, type Operation } from "../resource/mod.ts";
 import type { Part } from "../operator/part.ts";
 import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
@@ -9,7 +9,7 @@ export const PAGE: Part = { operations: pageOperations };
 
 /** Public operations of the page: the page itself, and its icon. */
 function pageOperations(options: PageOptions): Operation[] {
-  const common = { method: "GET", access: "public" } as const;
+  const common = { method: "GET", access: ACCESS.public } as const;
   const icon = new Representation(ICON, {
     type: "image/svg+xml",
     headers: { "cache-control": "max-age=86400" },

@@ -7,12 +7,13 @@ import {
   inputsOf,
   ORIGINAL,
 } from "../web/mod.ts";
+import { ACCESS } from "../resource/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 
 /** All operations, by tag. */
 export function referenceSection(operations: readonly DeclaredOperation[], base: string): Html {
-  const ofKeys = commonErrors(operations.filter(({ access }) => access === "key"));
+  const ofKeys = commonErrors(operations.filter(({ access }) => access === ACCESS.key));
   const ofBodies = commonErrors(operations.filter(({ body }) => body)).difference(ofKeys);
   return section("operations", "Operations", [
     [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([tag, own]) => [

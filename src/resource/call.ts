@@ -3,6 +3,10 @@ import type { Call as WebCall, Operation as WebOperation } from "../web/mod.ts";
 
 /** The context of a request, for its handler. */
 export interface Call extends WebCall {
+  /** ID of the account; empty if the operation needs no API key. */
+  readonly accountId: string;
+  /** Adds the id of an account, message or item to the log line of an operator's request. */
+  readonly note: (id: string) => void;
   /**
    * Runs a transaction. This is a handler's only way to write, except that it can draw ids.
    *

@@ -38,6 +38,7 @@
  *
  * @module
  */
+export { ACCESS, ACCESS_ERRORS, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
 export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";

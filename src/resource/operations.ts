@@ -23,6 +23,7 @@ import {
   stringifyJson,
   withoutDefault,
 } from "../web/mod.ts";
+import { ACCESS } from "./access.ts";
 import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";
 import type { Items, Owned } from "./items.ts";
@@ -50,7 +51,7 @@ export function itemOperations(
     successor: publicUrl + path,
   };
   const pages = new Pages(items, { maxBytes, itemHeaders: deprecated ? deprecationHeaders(deprecated) : {} });
-  const common = { access: "key", tag: resource.tag } as const;
+  const common = { access: ACCESS.key, tag: resource.tag } as const;
   const lenient = resource.isLenient ? { isLenient: true } as const : {};
   const ofItem = { ...common, path: `${path}/{${resource.id}}`, params: { [resource.id]: idOf(resource) } };
   const ofOwner = {

@@ -33,27 +33,6 @@ const KINDS = {
     means: "The headers do not declare the body as plain JSON in UTF-8.",
     todo: FIX,
   },
-  missing_api_key: {
-    status: 401,
-    means: "The request has no bearer token, or two.",
-    todo: "Send Authorization: Bearer API_KEY.",
-  },
-  invalid_api_key: {
-    status: 401,
-    means:
-      "The API key is mistyped, has been replaced, or belongs to a closed account or the other environment.",
-    todo: "Use a valid key.",
-  },
-  invalid_operator_token: {
-    status: 401,
-    means: "Only the operator of the service may do this, and the token is missing or wrong.",
-    todo: "Send the OPERATOR_TOKEN of the service as a bearer token.",
-  },
-  account_suspended: {
-    status: 403,
-    means: "The operator of the service has suspended the account. Its keys and items are kept.",
-    todo: "Stop, and ask the operator to resume the account.",
-  },
   not_found: {
     status: 404,
     means: "There is nothing at this path.",
@@ -85,13 +64,6 @@ const KINDS = {
     means: "The Idempotency-Key was already used with other values in the body.",
     todo: "Use a new Idempotency-Key for each new request.",
   },
-  rate_limit_minute: { status: 429, means: "The limit per minute is used up.", todo: WAIT },
-  rate_limit_day: { status: 429, means: "The limit per day (UTC) is used up.", todo: WAIT },
-  key_banned: {
-    status: 429,
-    means: "The account is banned because it kept sending requests after 429.",
-    todo: "Send nothing until Retry-After has passed. Each further ban is longer.",
-  },
   internal_error: {
     status: 500,
     means: "The service failed because of a bug.",
@@ -102,25 +74,18 @@ const KINDS = {
     means: "The service is handling as many requests or bodies as it can.",
     todo: WAIT,
   },
-  service_stopping: {
-    status: 503,
-    means: "The service is stopping. A write may or may not have been carried out.",
-    todo: "Send the request again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
-  },
-  store_unavailable: {
-    status: 503,
-    means: "The store does not respond. A write may or may not have been carried out.",
-    todo: "Try again after Retry-After. An Idempotency-Key makes it safe to repeat a POST.",
-  },
 } as const satisfies Readonly<Record<string, Omit<ErrorKind, "code">>>;
 
 /** Errors by code, except those that are declared where they are thrown. */
 export const ERRORS: Readonly<Record<keyof typeof KINDS, ErrorKind>> = withCodes(KINDS);
 
-function withCodes<Code extends string>(
+/** Errors by code, without repeating it. */
+export function withCodes<Code extends string>(
   kinds: Readonly<Record<Code, Omit<ErrorKind, "code">>>,
 ): Record<Code, ErrorKind>;
-function withCodes(kinds: Readonly<Record<string, Omit<ErrorKind, "code">>>): Record<string, ErrorKind> {
+export function withCodes(
+  kinds: Readonly<Record<string, Omit<ErrorKind, "code">>>,
+): Record<string, ErrorKind> {
   return Object.fromEntries(Object.entries(kinds).map(([code, kind]) => [code, { code, ...kind }]));
 }
 
@@ -147,25 +112,11 @@ export class ApiError extends Error {
   }
 }
 
-/** The error for requests that arrive while the service is stopping. */
-export const STOPPING: ApiError = new ApiError(
-  ERRORS.service_stopping,
-  "The service is stopping. Try again shortly.",
-  { "retry-after": "1", connection: "close" },
-);
-
 /** The error for requests beyond the capacity. */
 export const OVERLOADED: ApiError = new ApiError(
   ERRORS.overloaded,
   "Too many requests are in flight. Try again shortly.",
   { "retry-after": "1" },
-);
-
-/** The error for requests that need the store while it does not respond. */
-export const UNAVAILABLE: ApiError = new ApiError(
-  ERRORS.store_unavailable,
-  "The store does not respond. Try again shortly.",
-  { "retry-after": "5" },
 );
 
 /** The error for requests that fail because of a bug. */

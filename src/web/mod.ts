@@ -21,7 +21,7 @@
  *   id: "greet",
  *   method: "GET",
  *   path: "/v1/greetings/{name}",
- *   access: "public",
+ *   access: { name: "everyone", hasCredential: false, isStrict: true, errors: [] },
  *   tag: { name: "Greetings", description: "Friendly words" },
  *   summary: "Greet somebody",
  *   params: { name: text({ max: 20 }) },
@@ -34,10 +34,10 @@
  *   const { pathname, search: query } = new URL(request.url);
  *   const matched = match(request.method, pathname);
  *   const readBody = () => readJsonObject(request, BODY_RULES, "");
- *   const call = { request, query, readBody, base: "", now: Date.now(), accountId: "", address: () => "" };
+ *   const call = { request, query, readBody, base: "", now: Date.now(), address: () => "" };
  *   try {
  *     if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is nothing at this path.");
- *     return await matched.endpoint.answer({ ...call, params: matched.params, note() {} });
+ *     return await matched.endpoint.answer({ ...call, params: matched.params });
  *   } catch (error) {
  *     return errorResponse(error instanceof ApiError ? error : INTERNAL);
  *   }
@@ -82,9 +82,8 @@ export {
   FIX,
   INTERNAL,
   OVERLOADED,
-  STOPPING,
-  UNAVAILABLE,
   WAIT,
+  withCodes,
 } from "./error.ts";
 export { etagOf, type Preconditions, quickEtagOf, requirePreconditions } from "./etag.ts";
 export {
@@ -114,6 +113,7 @@ export {
   openApiDocument,
 } from "./openapi.ts";
 export {
+  type Access,
   apiErrorOf,
   type Call,
   type DeclaredOperation,
@@ -134,14 +134,7 @@ export {
   wasSentTwice,
 } from "./request.ts";
 export { createResponse, isShared, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
-export {
-  allowOf,
-  createMatcher,
-  type Endpoint,
-  type Match,
-  needsToken,
-  type OperatorAccess,
-} from "./router.ts";
+export { allowOf, createMatcher, type Endpoint, type Match } from "./router.ts";
 export {
   answer,
   boolean,

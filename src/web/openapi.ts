@@ -5,7 +5,6 @@ import { asExtension, INTERFACE } from "./interface.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { stringifyJson } from "./json.ts";
 import { MAX_ID_LENGTH } from "./request.ts";
-import type { Access } from "./router.ts";
 import {
   answer,
   int64,
@@ -99,24 +98,7 @@ const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [503, ["Retry-After"]],
 ]);
 
-const ANY = [
-  ...[ERRORS.invalid_request, ERRORS.internal_error],
-  ...[ERRORS.overloaded, ERRORS.service_stopping, ERRORS.store_unavailable],
-];
-const BY_ACCESS: Readonly<Record<Access, readonly ErrorKind[]>> = {
-  key: [
-    ERRORS.missing_api_key,
-    ERRORS.invalid_api_key,
-    ERRORS.account_suspended,
-    ERRORS.rate_limit_minute,
-    ERRORS.rate_limit_day,
-    ERRORS.key_banned,
-  ],
-  address: [ERRORS.rate_limit_minute],
-  operator: [ERRORS.invalid_operator_token, ERRORS.rate_limit_minute],
-  metrics: [ERRORS.invalid_operator_token, ERRORS.rate_limit_minute],
-  public: [],
-};
+const ANY = [ERRORS.invalid_request, ERRORS.internal_error, ERRORS.overloaded];
 /** Names of error responses in documents, by status. */
 const RESPONSE_NAMES: Readonly<Record<number, string>> = {
   400: "BadRequest",
@@ -146,7 +128,7 @@ export const BODY_ERRORS: readonly ErrorKind[] = [
 /** Every error of an operation. */
 export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorKind[] {
   const gone = deprecated ? [ERRORS.gone] : [];
-  return [...new Set([...ANY, ...BY_ACCESS[access], ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
+  return [...new Set([...ANY, ...access.errors, ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
 }
 
 /** Every error of an operation by status, in ascending order. */
@@ -228,7 +210,7 @@ function operationObject(operation: DeclaredOperation): object {
     summary,
     description: operation.isExtension ? asExtension(description, "\n\n") : description,
     deprecated: deprecated && true,
-    security: access === "key" || access === "operator" ? undefined : [],
+    security: access.hasCredential ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && requestBody(body, operation),
     responses: Object.fromEntries([

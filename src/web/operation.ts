@@ -24,8 +24,6 @@ export interface Call {
   readonly base: string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** ID of the account; empty if the operation needs no API key. */
-  readonly accountId: string;
   /** Returns the client's address. */
   readonly address: () => string;
   /**
@@ -33,8 +31,6 @@ export interface Call {
    * time.
    */
   readonly readBody: (rules?: Partial<BodyRules>) => Promise<JsonBody>;
-  /** Adds the id of an account, message or item to the log line of an operator's request. */
-  readonly note: (id: string) => void;
 }
 
 /** A call whose request is not parsed yet. */
@@ -71,6 +67,17 @@ export type Handler<Sent extends Input = Input, Context extends Call = Call> = (
   call: Context,
 ) => Response | Promise<Response>;
 
+/** Who may call operations. A service declares its own, with the errors of whoever may not. */
+export interface Access {
+  readonly name: string;
+  /** Whether documents ask for a bearer token. */
+  readonly hasCredential: boolean;
+  /** Whether operations refuse unknown fields and query parameters. */
+  readonly isStrict: boolean;
+  /** Errors of all its operations, in addition to those of HTTP. */
+  readonly errors: readonly ErrorKind[];
+}
+
 /** A group of operations. Documents have groups in the order of their operations. */
 export interface Tag {
   readonly name: string;
@@ -97,6 +104,7 @@ export interface Declaration<
   Body = unknown,
 > extends Endpoint {
   readonly id: string;
+  readonly access: Access;
   readonly tag?: Tag;
   readonly summary: string;
   readonly description?: string;
@@ -105,7 +113,7 @@ export interface Declaration<
   readonly isExtension?: true;
   /**
    * Ignores unknown fields and query parameters, unless a request has `Prefer: handling=strict`. Other operations refuse
-   * them, except public ones.
+   * them if their access is strict.
    */
   readonly isLenient?: true;
   /** Path parameters by name. An invalid one gets `invalid_request`, unless its schema throws an ApiError. */
@@ -122,7 +130,7 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorKind[];
-  /** Some requests of an account are served although its limits or a ban refuse them. */
+  /** Some requests are served although limits refuse them. */
   readonly isVital?: true;
   /** Maximum time to respond, in ms; by default that of all requests. */
   readonly timeoutMs?: number;
@@ -175,7 +183,7 @@ export function operation<
 export function operation(declaration: Declaration, handle: Handler): Operation {
   const { access, isLenient = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
   const { params = {}, query = {}, headers = {} } = declaration;
-  const isStrict = !isLenient && access !== "public" && access !== "metrics";
+  const isStrict = !isLenient && access.isStrict;
   const body = isStrict && declaration.body ? strict(declaration.body) : declaration.body;
   const rules = { mayBeEmpty: bodyIsOptional, ...(bodyType && { otherType: bodyType }) };
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {

@@ -1,27 +1,7 @@
-/**
- * Who may call an operation.
- *
- * - `key`: clients with a valid API key. Requests count toward the account's limits.
- * - `address`: everyone. Requests count toward the limit of the client's address.
- * - `public`: everyone. Requests do not count.
- * - `operator`: operators, whose requests do not count. Other requests count toward the address's limit.
- * - `metrics`: operators and Prometheus. Requests count as for `operator`.
- */
-export type Access = "key" | "address" | "public" | OperatorAccess;
-
-/** Who may call an operation that needs one of the operator's tokens. */
-export type OperatorAccess = "operator" | "metrics";
-
-/** Whether an operation needs one of the operator's tokens. */
-export function needsToken(access: Access): access is OperatorAccess {
-  return access === "operator" || access === "metrics";
-}
-
 /** A row of the route table. A path segment `{name}` matches any non-empty segment. */
 export interface Endpoint {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  readonly access: Access;
 }
 
 /**
@@ -35,12 +15,7 @@ export type Match<Row extends Endpoint> =
     readonly endpoint: Row;
     readonly params: Readonly<Record<string, string>>;
   }
-  | {
-    readonly kind: "allow";
-    readonly pattern: string;
-    readonly access: Access;
-    readonly endpoints: readonly Row[];
-  }
+  | { readonly kind: "allow"; readonly pattern: string; readonly endpoints: readonly Row[] }
   | { readonly kind: "none"; readonly pattern: "" };
 
 /** The path that Deno reports for `OPTIONS *`, a request about the whole service (RFC 9110 section 9.3.7). */
@@ -57,7 +32,7 @@ const ASTERISK = "/*";
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * const match = createMatcher([{ method: "GET", path: "/toys/{toyId}", access: "key" }]);
+ * const match = createMatcher([{ method: "GET", path: "/toys/{toyId}" }]);
  * const found = match("GET", "/toys/a%20b");
  * assertEquals(found.kind === "found" && found.params, { toyId: "a b" });
  * assertEquals(match("POST", "/toys/1").kind, "allow");
@@ -75,7 +50,7 @@ export function createMatcher<Row extends Endpoint>(
     endpoints: rows,
   })).sort((one, other) => parametersIn(one) - parametersIn(other));
   const longest = Math.max(...paths.map(({ segments }) => segments.length));
-  const service: Match<Row> = { kind: "allow", pattern: "*", access: "public", endpoints: table };
+  const service: Match<Row> = { kind: "allow", pattern: "*", endpoints: table };
 
   return function match(method: string, path: string): Match<Row> {
     if (method === "OPTIONS" && path === ASTERISK) return service;
@@ -83,11 +58,10 @@ export function createMatcher<Row extends Endpoint>(
     const given = path.split("/", longest + 1).map(decode);
     for (const { pattern, segments, rows, endpoints } of paths) {
       const params = paramsIn(segments, given);
-      const [first] = endpoints;
-      if (!params || !first) continue;
+      if (!params) continue;
       const endpoint = rows.get(method);
       if (endpoint) return { kind: "found", pattern, endpoint, params };
-      return { kind: "allow", pattern, access: first.access, endpoints };
+      return { kind: "allow", pattern, endpoints };
     }
     return { kind: "none", pattern: "" };
   };
@@ -112,7 +86,7 @@ function methodsOf({ method }: Endpoint): string[] {
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
- * assertEquals(allowOf([{ method: "GET", path: "/toys/{toyId}", access: "key" }]), "GET, HEAD, OPTIONS");
+ * assertEquals(allowOf([{ method: "GET", path: "/toys/{toyId}" }]), "GET, HEAD, OPTIONS");
  * ```
  */
 export function allowOf(endpoints: readonly Endpoint[]): string {

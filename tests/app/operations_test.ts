@@ -1,3 +1,5 @@
+import type { Access } from "../../src/web/operation.ts";
+import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import {
   addKnownAccounts,
@@ -20,7 +22,7 @@ async function tablesOf({ kv }: Workshop): Promise<Map<string, string>> {
 }
 
 Deno.test("SAMPLES has a valid request for every operation of the service", () => {
-  const tableOf = (access: string) => access === "operator" ? GOOD_FOR_OPERATORS : GOOD;
+  const tableOf = (access: Access) => access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD;
   const unknown = SAMPLES.filter(({ operation: { id, access } }) => !(id in tableOf(access)));
 
   assertEquals(
@@ -52,8 +54,8 @@ for (
     ...SAMPLES.filter(({ operation }) => operation.method === "GET").map(({ operation, target }) =>
       [operation, target] as const
     ),
-    [{ access: "key" }, "GET /v1/things/2"] as const,
-    [{ access: "key" }, "GET /nothing"] as const,
+    [{ access: ACCESS.key }, "GET /v1/things/2"] as const,
+    [{ access: ACCESS.key }, "GET /nothing"] as const,
   ]
 ) {
   Deno.test(`service returns the status and headers of ${target} to HEAD`, async () => {

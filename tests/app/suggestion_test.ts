@@ -1,5 +1,5 @@
+import { needsToken } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
-import { needsToken } from "../../src/web/router.ts";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 

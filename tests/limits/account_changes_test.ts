@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assert, assertEquals } from "@std/assert";
 import { PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { pardon, reset } from "../../src/limits/usage.ts";
@@ -92,7 +93,7 @@ for (const [what, apply, expected, withNewKey] of changes) {
 }
 
 for (const { operation, target, request } of SAMPLES) {
-  if (operation.access !== "key") continue;
+  if (operation.access !== ACCESS.key) continue;
   Deno.test(`service does not carry out ${target} if another process has closed the leased account`, async () => {
     await using service = await RecordingService.open();
     await using other = service.beside();

@@ -1,6 +1,6 @@
+import { ACCESS, needsToken } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
-import { needsToken } from "../../src/web/router.ts";
 import { call, callAtOnce, getBanned, type HarnessRequest } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
@@ -24,29 +24,29 @@ type Case = readonly [
 
 const CASES: readonly Case[] = [
   ...SAMPLES.map(({ operation: { access }, target, request, status }): Case => {
-    return [target, request, status, access === "key" || needsToken(access) ? 401 : status, access];
+    return [target, request, status, access.hasCredential ? 401 : status, access];
   }),
-  ["HEAD /v1/things", {}, 200, 401, "key"],
-  ["GET /v1/things", { headers: { "if-none-match": "*" } }, 304, 401, "key"],
-  ["GET /v1/things?limit=0", {}, 400, 401, "key"],
-  ["GET /v1/things/999", {}, 404, 401, "key"],
-  ["POST /v1/things", { json: {} }, 400, 401, "key"],
-  ["POST /v1/things", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, "key"],
-  ["PATCH /v1/things/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, "key"],
-  ["GET /v1/nowhere", {}, 404, 404, "key"],
-  ["GET /v1", {}, 404, 404, "key"],
-  ["GET /v1/", {}, 404, 404, "key"],
-  ["GET /v1/%zz", {}, 404, 404, "key"],
-  ["PUT /v1/things", {}, 405, 405, "key"],
-  ["PROPFIND /v1/account", {}, 405, 405, "key"],
-  ["GET /v1/accounts", {}, 405, 405, "key"],
-  ["POST /v1/accounts", { json: {} }, 400, 400, "address"],
-  ["OPTIONS /v1/things", {}, 204, 204, "public"],
-  ["OPTIONS /v1/accounts", {}, 204, 204, "public"],
-  ["OPTIONS /v1/nowhere", {}, 404, 404, "public"],
-  ["GET /nowhere", {}, 404, 404, "public"],
-  ["GET /v10", {}, 404, 404, "public"],
-  ["PUT /health", {}, 405, 405, "public"],
+  ["HEAD /v1/things", {}, 200, 401, ACCESS.key],
+  ["GET /v1/things", { headers: { "if-none-match": "*" } }, 304, 401, ACCESS.key],
+  ["GET /v1/things?limit=0", {}, 400, 401, ACCESS.key],
+  ["GET /v1/things/999", {}, 404, 401, ACCESS.key],
+  ["POST /v1/things", { json: {} }, 400, 401, ACCESS.key],
+  ["POST /v1/things", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, ACCESS.key],
+  ["PATCH /v1/things/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, ACCESS.key],
+  ["GET /v1/nowhere", {}, 404, 404, ACCESS.key],
+  ["GET /v1", {}, 404, 404, ACCESS.key],
+  ["GET /v1/", {}, 404, 404, ACCESS.key],
+  ["GET /v1/%zz", {}, 404, 404, ACCESS.key],
+  ["PUT /v1/things", {}, 405, 405, ACCESS.key],
+  ["PROPFIND /v1/account", {}, 405, 405, ACCESS.key],
+  ["GET /v1/accounts", {}, 405, 405, ACCESS.key],
+  ["POST /v1/accounts", { json: {} }, 400, 400, ACCESS.address],
+  ["OPTIONS /v1/things", {}, 204, 204, ACCESS.public],
+  ["OPTIONS /v1/accounts", {}, 204, 204, ACCESS.public],
+  ["OPTIONS /v1/nowhere", {}, 404, 404, ACCESS.public],
+  ["GET /nowhere", {}, 404, 404, ACCESS.public],
+  ["GET /v10", {}, 404, 404, ACCESS.public],
+  ["PUT /health", {}, 405, 405, ACCESS.public],
 ];
 
 /** Asserts that a response describes these limits, or none if its path has none. */
@@ -65,7 +65,7 @@ async function leftOfAddress(service: Harness): Promise<number> {
 }
 
 for (const [target, request, withKey, without, access] of CASES) {
-  const payer = access === "key" || access === "address" ? access : "nobody";
+  const payer = access === ACCESS.key || access === ACCESS.address ? access.name : "nobody";
   Deno.test(`service charges ${target} (${withKey}) to ${payer}, and describes its limits`, async () => {
     await using service = await Harness.open(ALL);
     const { account: { id }, apiKey: key } = await service.createAccount("business");
@@ -92,12 +92,12 @@ for (const [target, request, withKey, without, access] of CASES) {
     await response.body?.cancel();
 
     assertEquals(response.status, without);
-    const isFree = access === "public";
+    const isFree = access === ACCESS.public;
     assertLimits(target, response, 60, isFree ? 60 : 59);
     assertEquals(await leftOfAddress(service), isFree ? 59 : 58);
   });
 
-  if (access !== "public" || withKey === 204) continue;
+  if (access !== ACCESS.public || withKey === 204) continue;
   Deno.test(`service serves ${target} to a spent address`, async () => {
     await using service = await Harness.open(ALL);
     await callAtOnce(60, [service]);

@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
@@ -10,7 +11,7 @@ import { HAMMER } from "../support/things.ts";
 /** Every request that writes, with and without an Idempotency-Key if it accepts one. */
 const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
   // An operator's command continues after its response has begun.
-  if (changes.length === 0 || operation.access === "operator") return [];
+  if (changes.length === 0 || operation.access === ACCESS.operator) return [];
   const plain = { operation, target, what: target, request };
   if (!operation.errors.includes(ERRORS.idempotency_key_reused)) return [plain];
   const headers = { "idempotency-key": "1" };

@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assert, assertEquals } from "@std/assert";
 import { call, callAtOnce, tally } from "../support/client.ts";
 import { carryOut, type Commit } from "../support/fake_kv.ts";
@@ -20,7 +21,7 @@ Deno.test("service returns 403 for every operation of a suspended account, and c
   let left = 60;
 
   for (const { operation, target } of SAMPLES) {
-    if (operation.access !== "key") continue;
+    if (operation.access !== ACCESS.key) continue;
     const response = await service.fetch(target, { key });
 
     assertEquals(response.status, 403);

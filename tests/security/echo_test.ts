@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
@@ -52,11 +53,11 @@ Deno.test("service sends markup in names as JSON that no browser renders as a pa
 function* leaks(sample: Sample, key: string): Generator<[target: string, request: HarnessRequest]> {
   const { operation, target, request } = sample;
   const query = Object.keys(operation.query).map((name) => `${name}=${SECRET}`);
-  if (operation.access === "key") {
+  if (operation.access === ACCESS.key) {
     for (const wrong of [SECRET, `"${SECRET}`, LIVE]) yield [target, { ...request, key: wrong }];
   }
   if (query.length > 0) yield [`${target}?${query.join("&")}`, { key }];
-  if (operation.access !== "public") {
+  if (operation.access !== ACCESS.public) {
     yield [`${target}?${SECRET}=1&x${LIVE}`, { ...request, key, headers: STRICT }];
   }
   if (target.endsWith("/1")) yield [target.replace(/1$/, SECRET), { ...request, key }];

@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { Harness } from "../support/harness.ts";
 import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
@@ -34,7 +35,7 @@ Deno.test("service ignores or refuses body fields that are named like inherited 
         const isRefused = response.status === 400 && text.includes(`The field ${name} is unknown`);
         const outcome = [response.ok || isRefused, text.includes("lost"), text.includes("isAdmin")];
         assertEquals([target, body, ...outcome], [target, body, true, false, false]);
-        assertEquals(isRefused, operation.isExtension === true || operation.access === "operator");
+        assertEquals(isRefused, operation.isExtension === true || operation.access === ACCESS.operator);
       }
     }
   }

@@ -1,8 +1,8 @@
 // A valid request for every operation.
+import { ACCESS, needsToken } from "../../src/resource/access.ts";
 import { accountKey } from "../../src/accounts/account.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
-import { needsToken } from "../../src/web/router.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
@@ -107,7 +107,8 @@ await using service = await Harness.open(ALL);
 /** Every operation of the service, with a valid request. */
 export const SAMPLES: readonly Sample[] = service.app.operations.map((operation) => {
   const { id, method, path, access } = operation;
-  const { json, status = 200, changes = [] } = (access === "operator" ? GOOD_FOR_OPERATORS : GOOD)[id] ?? {};
+  const { json, status = 200, changes = [] } = (access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD)[id] ??
+    {};
   const known = id === "deleteAccount" ? CLOSED : OPEN;
   const target = `${method} ${path.replace("{thingId}", "1").replace("{id}", known)}`;
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
@@ -118,7 +119,7 @@ export function credentialFor(
   { access }: Pick<DeclaredOperation, "access">,
   key: string,
 ): Pick<HarnessRequest, "key"> {
-  if (access === "key") return { key };
+  if (access === ACCESS.key) return { key };
   return needsToken(access) ? { key: ALL.operatorToken } : {};
 }
 
@@ -134,7 +135,9 @@ const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/things", "OPTIONS /v
 
 /** Sends valid requests with these headers, with and without credentials, and requests that match no operation. */
 export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
-  const misses = MISSES.map((target) => ({ operation: { access: "key" }, target, request: {} } as const));
+  const misses = MISSES.map((
+    target,
+  ) => ({ operation: { access: ACCESS.key }, target, request: {} } as const));
   for (const { operation, target, request } of [...SAMPLES, ...misses]) {
     await using workshop = await Workshop.open(ALL);
     await workshop.add({ state: "new" });

@@ -1,6 +1,6 @@
+import { needsToken } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { setCorsHeaders } from "../../src/web/cors.ts";
-import { needsToken } from "../../src/web/router.ts";
 import { Description } from "../support/openapi.ts";
 import { Harness } from "../support/harness.ts";
 import { ALL, answers, SAMPLES } from "../support/operations.ts";

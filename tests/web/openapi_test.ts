@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
 import { operation, SERVICE } from "../../src/web/operation.ts";
@@ -35,7 +36,7 @@ Deno.test("openApiDocument() describes each operation below /v1 once, and whethe
 
   for (const { operation } of below) {
     const { operationId, security } = DESCRIPTION.describes(operation) ?? {};
-    assertEquals([operationId, security === undefined], [operation.id, operation.access === "key"]);
+    assertEquals([operationId, security === undefined], [operation.id, operation.access === ACCESS.key]);
   }
   assertEquals(described.length, below.length);
 });
@@ -116,7 +117,7 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
     id: "getWord",
     method: "GET",
     path: "/v1/words/{word}",
-    access: "public",
+    access: ACCESS.public,
     tag: SERVICE,
     summary: "Get a word",
     params: { word: text(words) },

@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Incoming, operation } from "../../src/web/operation.ts";
 import { integer, object, oneOf, optional, text } from "../../src/web/schema.ts";
@@ -12,7 +13,7 @@ const ECHO = operation({
   id: "echo",
   method: "POST",
   path: "/{name}",
-  access: "public",
+  access: ACCESS.public,
   summary: "Echo",
   params: { name: text({ max: 3 }) },
   query: { limit: optional(integer(1, 100), 20), state: optional(oneOf(["new", "lost"])) },
@@ -28,10 +29,8 @@ function incoming(query: string, headers: Record<string, string>, object: Record
     query,
     base: "",
     now: 0,
-    accountId: "",
     address: () => "",
     readBody: () => Promise.resolve({ object, bytes: new Uint8Array() }),
-    note: () => {},
   };
 }
 

@@ -3,14 +3,14 @@ import { allowOf, createMatcher, type Endpoint } from "../../src/web/router.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 
-function endpoint(method: Endpoint["method"], path: string, access: Endpoint["access"] = "key"): Endpoint {
-  return { method, path, access };
+function endpoint(method: Endpoint["method"], path: string): Endpoint {
+  return { method, path };
 }
 
 const LIST = endpoint("GET", "/v1/things");
 const CREATE = endpoint("POST", "/v1/things");
-const GET = endpoint("GET", "/v1/things/{thingId}", "address");
-const DELETE = endpoint("DELETE", "/v1/things/{thingId}", "address");
+const GET = endpoint("GET", "/v1/things/{thingId}");
+const DELETE = endpoint("DELETE", "/v1/things/{thingId}");
 const TAG = endpoint("GET", "/v1/things/{thingId}/tags/{tag}");
 const COUNT = endpoint("GET", "/v1/things/count");
 const match = createMatcher([CREATE, LIST, DELETE, GET, TAG, COUNT]);
@@ -34,12 +34,11 @@ Deno.test.each([
 });
 
 Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
-  "match() returns the pattern, access and endpoints of a path for the method '%s'",
+  "match() returns the pattern and endpoints of a path for the method '%s'",
   (method) => {
-    const things = { pattern: "/v1/things", access: "key", endpoints: [CREATE, LIST] } as const;
+    const things = { pattern: "/v1/things", endpoints: [CREATE, LIST] } as const;
     const thing = {
       pattern: "/v1/things/:thingId",
-      access: "address",
       endpoints: [DELETE, GET],
     } as const;
 
@@ -50,7 +49,7 @@ Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
 
 Deno.test("match() returns the endpoints of all paths for OPTIONS *, which arrives as /*", () => {
   const endpoints = [CREATE, LIST, DELETE, GET, TAG, COUNT];
-  assertEquals(match("OPTIONS", "/*"), { kind: "allow", pattern: "*", access: "public", endpoints });
+  assertEquals(match("OPTIONS", "/*"), { kind: "allow", pattern: "*", endpoints });
   assertEquals(allowOf(endpoints), "DELETE, GET, HEAD, OPTIONS, POST");
 });
 

@@ -1,3 +1,4 @@
+import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
@@ -10,7 +11,9 @@ import { thingsIn, Workshop } from "../support/workshop.ts";
 
 const STRICT = { prefer: "handling=strict" };
 const APPLIED = "preference-applied";
-const CLIENTS = SAMPLES.filter(({ operation: { access } }) => access === "key" || access === "address");
+const CLIENTS = SAMPLES.filter(({ operation: { access } }) =>
+  access === ACCESS.key || access === ACCESS.address
+);
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 
 /** The message for an The query parameter and is unknown, if the operation has a body, for an unknown field. */
@@ -25,7 +28,7 @@ function mistyped({ target, request }: Sample): [target: string, request: Sample
 for (const sample of SAMPLES) {
   const { operation, status } = sample;
   const isForClients = CLIENTS.includes(sample);
-  const isStrict = (isForClients && operation.isExtension === true) || operation.access === "operator";
+  const isStrict = (isForClients && operation.isExtension === true) || operation.access === ACCESS.operator;
   Deno.test(`${operation.id}() ${isStrict ? "refuses" : "ignores"} unknown names`, async () => {
     await using workshop = await Workshop.open(ALL);
     await workshop.add({ state: "new" });
