@@ -42,6 +42,8 @@ export interface Exchange extends Span {
   readonly clockThen: number;
   /** The range of the process's clock between the request and its response. */
   readonly clock: Span;
+  /** Whether limits and bans may let it pass without a charge, because it rotates a key. */
+  readonly maySpare: boolean;
 }
 
 /** Faults so far that explain unexpected refusals. */
@@ -186,6 +188,7 @@ export class Customer {
       const open = { from: exchange.openFrom, to: exchange.to };
       assert(this.#mayBeValid(exchange, open), "Admitted with a key that was invalid all the time");
       assert(this.#mayBeActive(open), "Admitted although the account was suspended all the time");
+      if (exchange.maySpare) return void this.failed++;
     }
     this.#checkLimits(charge, charge.untilReset, exchange, span, faults);
   }

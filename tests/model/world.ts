@@ -39,6 +39,7 @@ const KEPT = [
 /** If a body arrives longer than this after its headers, its account is checked again, in ms. */
 const SLOW_BODY = 1_000;
 const JSON_TYPE = { "content-type": "application/json" };
+const ROTATION = "POST /v1/account/key";
 
 /** A request to send, and how its response is checked. */
 interface Call {
@@ -345,7 +346,8 @@ export class World implements Disposable {
     const staleness = call.target.startsWith("GET ") ? this.#deployment.maxStalenessMs : 0;
     const isLate = call.json !== undefined && response.ok && bodyAfter > SLOW_BODY;
     const openFrom = isLate ? from + bodyAfter : from - staleness;
-    const exchange: Exchange = { key, from, to, openFrom, clockThen, clock };
+    const maySpare = call.target === ROTATION;
+    const exchange: Exchange = { key, from, to, openFrom, clockThen, clock, maySpare };
     customer.check(charge, exchange, staleness, this.#faults);
     await call.answered?.(response, charge, exchange);
   }
@@ -503,7 +505,7 @@ export class World implements Disposable {
     customer.isChanging = true;
     const undo = customer.beginRotation(this.#time.now);
     return {
-      target: "POST /v1/account/key",
+      target: ROTATION,
       json: { graceSeconds },
       answered: async (response, { outcome }, exchange) => {
         customer.isChanging = false;
