@@ -3,10 +3,6 @@ import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
 import {
   API_KEY_LIKE,
   clientAddress,
-  createLog,
-  errorRecord,
-  InFlight,
-  type Log,
   originOf,
   Server,
   type ServerHandler,
@@ -14,6 +10,8 @@ import {
 } from "./src/web/mod.ts";
 import { openCollections, ResourceError } from "./src/resource/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
+import { InFlight } from "./src/app/in_flight.ts";
+import { createLog, errorRecord, type Log } from "./src/app/log.ts";
 import { createService } from "./src/app/service.ts";
 import { Sweeper } from "./src/app/sweeper.ts";
 import { VERSION } from "./src/app/version.ts";

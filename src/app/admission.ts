@@ -1,9 +1,10 @@
 import { BoundedMap, HOUR, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
-import { bearerToken, type Budget, type InFlightRequest } from "../web/mod.ts";
+import { bearerToken } from "../web/mod.ts";
 import { type Allowance, AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
 import type { Account, Rotations } from "../accounts/account.ts";
 import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
+import type { Budget, InFlightRequest } from "./in_flight.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {

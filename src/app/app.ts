@@ -9,20 +9,14 @@ import {
   bearerToken,
   BODY_RULES,
   type BodyRules,
-  type Budget,
   codeOf,
   createResponse,
   deprecationHeaders,
-  errorRecord,
   errorResponse,
   ERRORS,
-  hostFault,
-  type InFlight,
   INTERNAL,
   isGone,
   type JsonBody,
-  type Log,
-  OutOfTime,
   OVERLOADED,
   ownOf,
   readJsonObject,
@@ -47,7 +41,10 @@ import {
   hasLimits,
   isForOperator,
 } from "./arrival.ts";
+import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
 import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
+import { errorRecord, type Log } from "./log.ts";
+import { hostFault } from "./request.ts";
 
 /** Options of {@linkcode createApp}. */
 export interface AppOptions extends ArrivalsOptions, Realm {

@@ -1,16 +1,9 @@
 import { BoundedMap } from "../base/mod.ts";
-import {
-  BASE_PATH,
-  createMatcher,
-  createRequestIds,
-  hasValidHost,
-  type JsonBody,
-  type Match,
-  OutOfTime,
-  targetOf,
-} from "../web/mod.ts";
+import { BASE_PATH, createMatcher, type JsonBody, type Match } from "../web/mod.ts";
 import { needsToken, type Operation } from "../resource/mod.ts";
 import type { Admission } from "./admission.ts";
+import { OutOfTime } from "./in_flight.ts";
+import { createRequestIds, hasValidHost, targetOf } from "./request.ts";
 
 /** A request, with its route, ID and time of arrival. */
 export interface Arrival {

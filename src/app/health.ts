@@ -1,6 +1,7 @@
 import type { Store } from "../engine/mod.ts";
-import { type InFlight, jsonResponse, NO_STORE, operation, SERVICE } from "../web/mod.ts";
+import { jsonResponse, NO_STORE, operation, SERVICE } from "../web/mod.ts";
 import { ACCESS, type Operation, STOPPING } from "../resource/mod.ts";
+import type { InFlight } from "./in_flight.ts";
 import { VERSION } from "./version.ts";
 
 const PROBE_INTERVAL = 1_000;

@@ -1,5 +1,5 @@
 import { pause } from "../base/mod.ts";
-import { errorRecord, type Log } from "../web/mod.ts";
+import { errorRecord, type Log } from "./log.ts";
 
 /** Removes some of the rows that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
 export type Sweep = (now: number) => Promise<boolean>;

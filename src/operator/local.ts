@@ -7,7 +7,6 @@ import {
   errorResponse,
   ERRORS,
   readJsonObject,
-  targetOf,
 } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
 import type { Fetch } from "./client.ts";
@@ -29,8 +28,8 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
   const match = createMatcher(operations);
   return async (target, init) => {
     const request = new Request(BASE + target, init);
-    const { path, query } = targetOf(request.url);
-    const matched = match(request.method, path);
+    const { pathname, search: query } = new URL(request.url);
+    const matched = match(request.method, pathname);
     try {
       if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is no such operation.");
       return await matched.endpoint.answer({

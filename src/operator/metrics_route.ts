@@ -1,6 +1,6 @@
 import { gauge, type Metrics } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
-import { createResponse, type InFlight, NO_STORE, operation } from "../web/mod.ts";
+import { createResponse, NO_STORE, operation } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../resource/mod.ts";
 import type { Part } from "./part.ts";
 
@@ -14,7 +14,7 @@ export interface MetricsOptions {
   /** The metrics of this process. */
   readonly metrics: Metrics;
   readonly parts: readonly Part[];
-  readonly inFlight: Pick<InFlight, "size">;
+  readonly inFlight: { readonly size: number };
   /** Counts the leases of this process, and the permits left in them. */
   readonly permits: { count(): { readonly leases: number; readonly permits: number } };
 }

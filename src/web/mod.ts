@@ -95,9 +95,7 @@ export {
   REPLAY_HOURS,
 } from "./headers.ts";
 export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
-export { Budget, InFlight, type InFlightRequest, OutOfTime } from "./in_flight.ts";
 export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
-export { createLog, errorRecord, type Log } from "./log.ts";
 export { BIDI_CONTROLS, nameText } from "./name.ts";
 export {
   BASE_PATH,
@@ -110,6 +108,7 @@ export {
   inputsOf,
   type Interface,
   isDocumented,
+  MAX_ID_LENGTH,
   openApiDocument,
 } from "./openapi.ts";
 export {
@@ -123,16 +122,7 @@ export {
   type Tag,
 } from "./operation.ts";
 export { CompressedText, Representation } from "./representation.ts";
-export {
-  API_KEY_LIKE,
-  bearerToken,
-  clientAddress,
-  createRequestIds,
-  hasValidHost,
-  hostFault,
-  targetOf,
-  wasSentTwice,
-} from "./request.ts";
+export { API_KEY_LIKE, bearerToken, clientAddress, wasSentTwice } from "./request.ts";
 export { createResponse, isShared, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
 export { allowOf, createMatcher, type Endpoint, type Match } from "./router.ts";
 export {

@@ -4,7 +4,6 @@ import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
 import { asExtension, INTERFACE } from "./interface.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { stringifyJson } from "./json.ts";
-import { MAX_ID_LENGTH } from "./request.ts";
 import {
   answer,
   int64,
@@ -35,6 +34,8 @@ export interface Interface {
   readonly error: ErrorKind;
 }
 
+/** Maximum length of an X-Request-Id. */
+export const MAX_ID_LENGTH = 64;
 /** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { ErrorRecord, Log } from "../../src/web/log.ts";
+import type { ErrorRecord, Log } from "../../src/app/log.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { type Sweep, sweepAll, Sweeper } from "../../src/app/sweeper.ts";
 import { Harness } from "../support/harness.ts";

@@ -1,4 +1,4 @@
-import type { ErrorRecord } from "../../src/web/log.ts";
+import type { ErrorRecord } from "../../src/app/log.ts";
 import { pause } from "../../src/base/time.ts";
 import type { Service } from "../../src/app/service.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";

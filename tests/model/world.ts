@@ -2,7 +2,7 @@ import { dayOf } from "../../src/base/time.ts";
 import { assert, assertEquals } from "@std/assert";
 import { dayTotalKey } from "../../src/limits/usage_days.ts";
 import { decodeUsage, type Limits, usageKey } from "../../src/limits/usage.ts";
-import type { Log } from "../../src/web/log.ts";
+import type { Log } from "../../src/app/log.ts";
 import { pause } from "../../src/base/time.ts";
 import { decodeJson } from "../../src/engine/row.ts";
 import { sweepAll } from "../../src/app/sweeper.ts";

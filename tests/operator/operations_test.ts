@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createLog } from "../../src/web/log.ts";
-import { IN_FLIGHT_LIMITS, InFlight } from "../../src/web/in_flight.ts";
+import { createLog } from "../../src/app/log.ts";
+import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import type { HarnessRequest } from "../support/client.ts";
 import { operated, OPERATOR_TOKEN } from "../support/desk.ts";

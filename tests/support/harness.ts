@@ -5,9 +5,9 @@ import { type Issued, type Plan, PLAN_LIMITS } from "../../src/accounts/account.
 import type { Limits } from "../../src/limits/usage.ts";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
-import { InFlight } from "../../src/web/in_flight.ts";
-import type { AccessRecord, ErrorRecord, EventRecord, OperatorRecord } from "../../src/web/log.ts";
-import { hasValidHost, targetOf } from "../../src/web/request.ts";
+import { InFlight } from "../../src/app/in_flight.ts";
+import type { AccessRecord, ErrorRecord, EventRecord, OperatorRecord } from "../../src/app/log.ts";
+import { hasValidHost, targetOf } from "../../src/app/request.ts";
 import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { Store } from "../../src/engine/store.ts";
 import type { Catalogue } from "../../src/resource/mod.ts";

@@ -15,7 +15,7 @@ import {
 } from "../../src/web/schema.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { parseJson } from "../../src/web/json.ts";
-import { hasValidHost } from "../../src/web/request.ts";
+import { hasValidHost } from "../../src/app/request.ts";
 import { ApiError, ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";

@@ -1,7 +1,7 @@
 import { needsToken } from "../../src/resource/access.ts";
 import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
-import { IN_FLIGHT_LIMITS, InFlight } from "../../src/web/in_flight.ts";
+import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { getBanned, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../support/operations.ts";

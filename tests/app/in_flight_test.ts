@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/web/in_flight.ts";
+import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/app/in_flight.ts";
 import { pause } from "../../src/base/time.ts";
 import { assertError } from "../support/assertions.ts";
 import { type CommitResult, FakeKv } from "../support/fake_kv.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
-import { createRequestIds, hasValidHost, targetOf } from "../../src/web/request.ts";
+import { createRequestIds, hasValidHost, targetOf } from "../../src/app/request.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";

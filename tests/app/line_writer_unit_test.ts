@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertMatch } from "@std/assert";
-import { LineWriter, type Output } from "../../src/web/log.ts";
+import { LineWriter, type Output } from "../../src/app/log.ts";
 import { Counter } from "../../src/base/prometheus.ts";
 
 /** An output whose writes complete on demand. */

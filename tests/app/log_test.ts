@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
 import { API_KEY_LIKE } from "../../src/web/request.ts";
-import { createLog, errorRecord, type Output } from "../../src/web/log.ts";
+import { createLog, errorRecord, type Output } from "../../src/app/log.ts";
 import { Invalid } from "../../src/web/schema.ts";
-import { InFlight } from "../../src/web/in_flight.ts";
+import { InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import { getBanned } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
