@@ -1,6 +1,6 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
-import { ApiError, BIDI_CONTROLS, type ErrorKind, nameText, type Schema } from "../web/mod.ts";
+import { ApiError, BIDI_CONTROLS, type ErrorKind, named, nameText, oneOf, type Schema } from "../web/mod.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
@@ -10,17 +10,15 @@ export const PLANS = ["free", "pro", "business", "enterprise"] as const;
 /** A plan's name. */
 export type Plan = typeof PLANS[number];
 
+/** A plan, in requests and responses. */
+export const PLAN: Schema<Plan> = named("Plan", oneOf(PLANS));
+
 /** The limits of the plans with fixed limits. Enterprise limits are set per account. */
 export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = {
   free: { minute: 60, day: 1_000 },
   pro: { minute: 300, day: 10_000 },
   business: { minute: 1_000, day: 100_000 },
 };
-
-/** Whether the text names a plan. */
-export function isPlan(text: string): text is Plan {
-  return PLANS.some((plan) => plan === text);
-}
 
 /** The number of key rotations by clients in an hour (UTC). */
 export interface Rotations {

@@ -92,15 +92,22 @@ export class AccountStore {
   readonly #version: VersionRow;
   /** Environment for new accounts. */
   readonly #environment: Environment;
+  readonly #usageOf: (state: AccountState) => Usage;
 
   /**
    * Transactions that change or remove an account bump `version`. New accounts do not, because no process has cached
-   * them.
+   * them. `usageOf` returns the usage of an account as it is shown: by default, the stored one.
    */
-  constructor(store: Store, version: VersionRow, environment: Environment) {
+  constructor(
+    store: Store,
+    version: VersionRow,
+    environment: Environment,
+    usageOf: (state: AccountState) => Usage = ({ usage }) => usage,
+  ) {
     this.#store = store;
     this.#version = version;
     this.#environment = environment;
+    this.#usageOf = usageOf;
   }
 
   /**
@@ -142,7 +149,7 @@ export class AccountStore {
 
   /** Reads an account and its usage; null if no account has this ID. */
   async find(id: string): Promise<AccountState | null> {
-    return decodeState(ACCOUNTS, id, await this.#store.getMany(stateKeys(ACCOUNTS, id))) ?? null;
+    return this.#decode(id, await this.#store.getMany(stateKeys(ACCOUNTS, id))) ?? null;
   }
 
   /** Reads the account with this reference, if there is one. */
@@ -173,7 +180,7 @@ export class AccountStore {
     const ids = accounts.map(({ key }) => String(key.at(-1)));
     const usages = await this.#store.getMany(ids.map(usageKey));
     const states = accounts.map((account, index) =>
-      decodeState(ACCOUNTS, ids[index] ?? "", [account, usages[index] ?? null])
+      this.#decode(ids[index] ?? "", [account, usages[index] ?? null])
     );
     return {
       states: states.filter((state) => state !== undefined),
@@ -293,6 +300,12 @@ export class AccountStore {
         return state ? decide(state, write) : null;
       },
     };
+  }
+
+  /** Decodes an account's rows, with the usage as it is shown; undefined if there is no account. */
+  #decode(id: string, rows: readonly (Entry | null)[]): AccountState | undefined {
+    const state = decodeState(ACCOUNTS, id, rows);
+    return state && { ...state, usage: this.#usageOf(state) };
   }
 
   #put(account: Account, write: Write): Account {

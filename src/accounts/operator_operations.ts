@@ -3,38 +3,24 @@ import {
   answer,
   ApiError,
   boolean,
-  COUNT,
   createResponse,
   ERRORS,
   integer,
   list,
   named,
   NO_IDEMPOTENCY_KEY,
-  nullable,
   object,
   oneOf,
   operation,
   optional,
-  type Parsed,
   partial,
   REPLAY_HOURS,
   type Schema,
   shownName,
   type Tag,
   text,
-  timestamp,
 } from "../web/mod.ts";
-import {
-  dayEnd,
-  hasCalled,
-  type Limits,
-  minuteEnd,
-  pardon,
-  reset,
-  roll,
-  UNUSED,
-  type Usage,
-} from "../limits/mod.ts";
+import { type Limits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import {
   type Account,
@@ -44,22 +30,24 @@ import {
   ACCOUNT_OPEN,
   AccountExists,
   type Issued,
+  PLAN,
   type Plan,
   PLAN_LIMITS,
   PLANS,
-  previousKeyExpiry,
 } from "./account.ts";
-import { EXAMPLES, OF_DAYS, shown, SHOWN_KEY, type USAGE_DAYS, USED } from "./account_operations.ts";
 import type { AccountState, AccountStore, NewAccount, Removal } from "./account_store.ts";
-
-/** Options of {@linkcode operatorAccountOperations}. */
-export interface OperatorAccountOptions {
-  readonly accounts: AccountStore;
-  /** What optional parts add to the removal of an account. */
-  readonly removals: readonly Removal[];
-  /** An account's usage, without permits that this process holds but has not handed out. */
-  readonly usedBy: (state: AccountState) => Usage;
-}
+import {
+  ACCOUNT,
+  EXAMPLE,
+  OF_DAYS,
+  rotation,
+  type Seen,
+  shown,
+  SHOWN_KEY,
+  STATES,
+  type USAGE_DAYS,
+  viewOf,
+} from "./account_view.ts";
 
 /** Path of the accounts. */
 export const ACCOUNTS_PATH = "/operator/v1/accounts";
@@ -69,69 +57,12 @@ export const MAX_LISTED = 500;
 export const MAX_BATCH = 50;
 /** Maximum of a limit. */
 export const MAX_LIMIT = 1e12;
-/** Maximum time that the previous key stays valid after a rotation, in seconds. */
-const MAX_GRACE_SECONDS = 999_999 * 86_400;
 
 const ACCOUNTS_TAG: Tag = { name: "Accounts", description: "All accounts" };
-const STATES = ["active", "banned", "suspended", "closed"] as const;
-const PLAN: Schema<Plan> = named("Plan", oneOf(PLANS));
 const LIMIT: Schema<number> = integer(1, MAX_LIMIT);
-const ISO: Schema<string> = timestamp();
-
-/** An account as operators see it. */
-export const ACCOUNT = named(
-  "Account",
-  answer({
-    id: text(),
-    name: text(),
-    reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
-    environment: oneOf(["production", "staging"]),
-    plan: PLAN,
-    state: oneOf(STATES),
-    limits: answer({ minute: COUNT, day: COUNT }),
-    usage: answer({
-      minute: answer({ used: USED, start: ISO, reset: ISO }),
-      day: answer({ used: USED, reset: ISO }),
-      refusedThisMinute: COUNT,
-    }),
-    bannedUntil: nullable(timestamp({ description: "When the ban ends; null if there is none" })),
-    bans: { ...COUNT, json: { ...COUNT.json, description: "Number of successive bans" } },
-    signedUp: boolean({ description: "Whether a client created the account, rather than an operator" }),
-    createdAt: ISO,
-    suspendedAt: nullable(ISO),
-    closedAt: nullable(ISO),
-    lastUsed: nullable(text({ description: "Day of the last admitted request; null before the first" })),
-    previousKeyExpiresAt: nullable(
-      timestamp({ description: "When the previous key expires; null if no previous key is valid" }),
-    ),
-  }, {
-    examples: [{
-      id: EXAMPLES.account.id,
-      name: EXAMPLES.account.name,
-      reference: "customer-7",
-      environment: "staging",
-      plan: "free",
-      state: "active",
-      limits: PLAN_LIMITS.free,
-      usage: {
-        minute: { used: 1, start: "2026-11-21T20:47:00.000Z", reset: "2026-11-21T20:48:00.000Z" },
-        day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
-        refusedThisMinute: 0,
-      },
-      bannedUntil: null,
-      bans: 0,
-      signedUp: false,
-      createdAt: "2026-11-21T20:47:39.746Z",
-      suspendedAt: null,
-      closedAt: null,
-      lastUsed: "2026-11-21",
-      previousKeyExpiresAt: null,
-    }],
-  }),
-);
 
 /** A page of accounts. */
-export const ACCOUNT_PAGE = named("Accounts", list(ACCOUNT, MAX_LISTED));
+export const LISTED_ACCOUNTS = named("Accounts", list(ACCOUNT, MAX_LISTED));
 
 /** An account and its new key. */
 export const ISSUED = named("IssuedKey", answer({ account: ACCOUNT, apiKey: SHOWN_KEY }));
@@ -192,38 +123,44 @@ const ACCOUNT_PATCH = named(
     })),
   }, { examples: [{ plan: "enterprise", limits: { minute: 5_000, day: 1_000_000 } }] }),
 );
-const ROTATION = named(
+const ROTATION = rotation(
   "Rotation",
-  object({
-    graceSeconds: optional(
-      integer(0, MAX_GRACE_SECONDS, { description: "How many seconds the current key stays valid" }),
-      0,
-    ),
-  }, { examples: [{ graceSeconds: 86_400 }] }),
+  { max: 999_999 * 86_400, usual: 0, example: 86_400 },
+  "How many seconds the current key stays valid",
 );
 /** The id in a path. An id of any other form gets 404, because no account can have it. */
 const ACCOUNT_ID: Schema<string> = {
-  ...text({ description: "The account's id", examples: [EXAMPLES.account.id] }),
+  ...text({ description: "The account's id", examples: [EXAMPLE.id] }),
   fromStrings([id = ""]) {
     if (/^\w{1,100}$/.test(id)) return id;
     throw notFound(id);
   },
 };
-const ID = { id: ACCOUNT_ID };
+const COMMON = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
+const OF_ACCOUNT = { ...COMMON, params: { id: ACCOUNT_ID }, errors: [ACCOUNT_NOT_FOUND] } as const;
+const SHOWN_ACCOUNT = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
+const issuedKey = (description: string) => ({
+  201: { description, body: ISSUED, headers: ["Cache-Control", "Location"] },
+});
 
-/** Operators' operations on accounts. */
-export function operatorAccountOperations(
-  { accounts, removals, usedBy }: OperatorAccountOptions,
-): Operation[] {
-  const common = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
-  const ofAccount = { ...common, params: ID, errors: [ACCOUNT_NOT_FOUND] } as const;
-  const shownAccount = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
-  const shownKey = (description: string) => ({
-    201: { description, body: ISSUED, headers: ["Cache-Control", "Location"] },
-  });
+/** Operators' operations on accounts. `removals` is what optional parts add to the removal of an account. */
+export function operatorAccountOperations(accounts: AccountStore, removals: readonly Removal[]): Operation[] {
+  return [
+    listAccounts(accounts),
+    createAccount(accounts),
+    createAccounts(accounts),
+    getAccount(accounts),
+    getUsage(accounts),
+    updateAccount(accounts),
+    rotateKey(accounts),
+    ...actionsOf(accounts),
+    deleteAccount(accounts, removals),
+  ];
+}
 
-  const listAccounts = operation({
-    ...common,
+function listAccounts(accounts: AccountStore): Operation {
+  return operation({
+    ...COMMON,
     id: "listAccounts",
     method: "GET",
     path: ACCOUNTS_PATH,
@@ -245,26 +182,28 @@ export function operatorAccountOperations(
       reference: optional(REFERENCE),
     },
     answers: {
-      200: { description: "A page of accounts", body: ACCOUNT_PAGE, headers: ["Link", "Cache-Control"] },
+      200: { description: "A page of accounts", body: LISTED_ACCOUNTS, headers: ["Link", "Cache-Control"] },
     },
   }, async ({ query }, { now }) => {
     const { limit, cursor, state, plan, reference } = query;
     const page = reference === undefined
       ? await accounts.page(cursor, state ?? plan ? MAX_LISTED : limit)
       : await accounts.pageOf(reference);
-    const details = page.states.map((state) => detailsOf({ ...state, usage: usedBy(state) }, now));
-    const found = details.filter((one) =>
+    const views = page.states.map((state) => viewOf(state, now));
+    const found = views.filter((one) =>
       one.state === (state ?? one.state) && one.plan === (plan ?? one.plan)
     );
     const some = found.slice(0, limit);
     const next = found.length > limit ? some.at(-1)?.id : page.next;
     const search = new URLSearchParams({ limit: `${limit}`, ...state && { state }, ...plan && { plan } });
     const headers = next && { link: `<${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
-    return shown<typeof ACCOUNT_PAGE>(some, 200, headers || {});
+    return shown<typeof LISTED_ACCOUNTS>(some, 200, headers || {});
   });
+}
 
-  const createAccount = operation({
-    ...common,
+function createAccount(accounts: AccountStore): Operation {
+  return operation({
+    ...COMMON,
     id: "createAccount",
     method: "POST",
     path: ACCOUNTS_PATH,
@@ -274,15 +213,17 @@ export function operatorAccountOperations(
       "repeat the request: if the account exists, the response is 409 with its id, and you can give it a new key.",
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: CREATION,
-    answers: shownKey("The account and its API key"),
+    answers: issuedKey("The account and its API key"),
     errors: [ACCOUNT_EXISTS],
   }, async ({ body }, call: Call) => {
-    const made = await create({ ...body, ...planOf(body), signedUp: false }, call);
+    const made = await create(accounts, { ...body, ...planOf(body), signedUp: false }, call);
     return issued(made, UNUSED, call);
   });
+}
 
-  const createAccounts = operation({
-    ...common,
+function createAccounts(accounts: AccountStore): Operation {
+  return operation({
+    ...COMMON,
     id: "createAccounts",
     method: "POST",
     path: `${ACCOUNTS_PATH}/batch`,
@@ -300,9 +241,9 @@ export function operatorAccountOperations(
     const failures: StoreUnavailable[] = [];
     const creations = await Promise.all(identities.map(async (identity) => {
       try {
-        const { account, apiKey } = await create({ ...plan, ...identity }, call);
-        const details = detailsOf({ holder: account, usage: UNUSED }, call.now);
-        return { ...identity, outcome: "created", account: details, apiKey } as const;
+        const { account, apiKey } = await create(accounts, { ...plan, ...identity }, call);
+        const view = viewOf({ holder: account, usage: UNUSED }, call.now);
+        return { ...identity, outcome: "created", account: view, apiKey } as const;
       } catch (error) {
         if (error instanceof AccountExists) {
           return { ...identity, outcome: "exists", accountId: error.accountId } as const;
@@ -316,23 +257,23 @@ export function operatorAccountOperations(
     if (failure && failures.length === identities.length) throw failure;
     return shown<typeof CREATIONS>(creations);
   });
+}
 
-  const getAccount = operation(
-    {
-      ...ofAccount,
-      id: "getAccount",
-      method: "GET",
-      path: `${ACCOUNTS_PATH}/{id}`,
-      summary: "Get an account and its usage",
-      answers: shownAccount,
-    },
-    async ({ params: { id } }, call: Call) =>
-      shown<typeof ACCOUNT>(detailsOf(await find(id, call), call.now)),
-  );
+function getAccount(accounts: AccountStore): Operation {
+  return operation({
+    ...OF_ACCOUNT,
+    id: "getAccount",
+    method: "GET",
+    path: `${ACCOUNTS_PATH}/{id}`,
+    summary: "Get an account and its usage",
+    answers: SHOWN_ACCOUNT,
+  }, async ({ params: { id } }, call: Call) => answered(await find(accounts, id, call), call));
+}
 
-  const getUsage = operation(
+function getUsage(accounts: AccountStore): Operation {
+  return operation(
     {
-      ...ofAccount,
+      ...OF_ACCOUNT,
       id: "getAccountUsage",
       method: "GET",
       path: `${ACCOUNTS_PATH}/{id}/usage`,
@@ -341,11 +282,13 @@ export function operatorAccountOperations(
       ...OF_DAYS,
     },
     async ({ params: { id }, query: { days } }, call: Call) =>
-      shown<typeof USAGE_DAYS>(await accounts.usagePerDay(await find(id, call), days, call.now)),
+      shown<typeof USAGE_DAYS>(await accounts.usagePerDay(await find(accounts, id, call), days, call.now)),
   );
+}
 
-  const updateAccount = operation({
-    ...ofAccount,
+function updateAccount(accounts: AccountStore): Operation {
+  return operation({
+    ...OF_ACCOUNT,
     id: "updateAccount",
     method: "PATCH",
     path: `${ACCOUNTS_PATH}/{id}`,
@@ -353,17 +296,19 @@ export function operatorAccountOperations(
     description: "Takes effect with the next request, in every process.",
     body: ACCOUNT_PATCH,
     bodyType: "application/merge-patch+json",
-    answers: shownAccount,
+    answers: SHOWN_ACCOUNT,
   }, async ({ params: { id }, body: { suspended, ...rest } }, call: Call) => {
-    const changed = await change(id, (before) => ({
+    const changed = await change(accounts, id, (before) => ({
       ...(rest.plan ?? rest.limits ? planOf(rest, before) : {}),
       ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
     }), call);
-    return shown<typeof ACCOUNT>(detailsOf(changed, call.now));
+    return answered(changed, call);
   });
+}
 
-  const rotateKey = operation({
-    ...ofAccount,
+function rotateKey(accounts: AccountStore): Operation {
+  return operation({
+    ...OF_ACCOUNT,
     id: "rotateAccountKey",
     method: "POST",
     path: `${ACCOUNTS_PATH}/{id}/rotate`,
@@ -374,39 +319,44 @@ export function operatorAccountOperations(
     headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
     body: ROTATION,
     bodyIsOptional: true,
-    answers: shownKey("The account and its new API key"),
+    answers: issuedKey("The account and its new API key"),
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
-    const { usage } = await findOpen(id, call);
+    const { usage } = await find(accounts, id, call, "open ");
     const rotated = await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now));
     return issued(open(rotated, id), usage, call);
   });
+}
 
-  const unban = action(
-    "unban",
-    "unbanAccount",
-    "End the ban of an account",
-    "Also clears its refusals and earlier bans.",
-    (id, call) => call.transact(accounts.changingUsage(id, pardon)),
-  );
+/** Operations that change an open account and have no body. */
+function actionsOf(accounts: AccountStore): Operation[] {
+  return [
+    action(
+      "unban",
+      "unbanAccount",
+      "End the ban of an account",
+      "Also clears its refusals and earlier bans.",
+      (id, call) => call.transact(accounts.changingUsage(id, pardon)),
+    ),
+    action(
+      "reset",
+      "resetAccount",
+      "Set the usage of an account to zero",
+      "Sets its usage in this minute and today to zero. A ban stays.",
+      (id, call) => call.transact(accounts.changingUsage(id, (usage) => reset(usage, call.now))),
+    ),
+    action(
+      "close",
+      "closeAccount",
+      "Close an account",
+      "Closes the account permanently. Its keys stop working.",
+      (id, call) => change(accounts, id, () => ({ closedAt: call.now }), call),
+    ),
+  ];
+}
 
-  const resetUsage = action(
-    "reset",
-    "resetAccount",
-    "Set the usage of an account to zero",
-    "Sets its usage in this minute and today to zero. A ban stays.",
-    (id, call) => call.transact(accounts.changingUsage(id, (usage) => reset(usage, call.now))),
-  );
-
-  const close = action(
-    "close",
-    "closeAccount",
-    "Close an account",
-    "Closes the account permanently. Its keys stop working.",
-    (id, call) => change(id, () => ({ closedAt: call.now }), call),
-  );
-
-  const remove = operation({
-    ...ofAccount,
+function deleteAccount(accounts: AccountStore, removals: readonly Removal[]): Operation {
+  return operation({
+    ...OF_ACCOUNT,
     id: "deleteAccount",
     method: "DELETE",
     path: `${ACCOUNTS_PATH}/{id}`,
@@ -416,7 +366,7 @@ export function operatorAccountOperations(
     answers: { 204: { description: "The account was deleted" } },
     errors: [ACCOUNT_NOT_FOUND, ACCOUNT_OPEN, ...removals.flatMap(({ errors }) => errors)],
   }, async ({ params: { id } }, call: Call) => {
-    const { holder } = await find(id, call);
+    const { holder } = await find(accounts, id, call);
     const removal = accounts.removing(holder, ({ holder: account }) => {
       if (account.closedAt !== null) return true;
       throw new ApiError(ACCOUNT_OPEN, `Account ${id} is open; close it first.`);
@@ -427,94 +377,89 @@ export function operatorAccountOperations(
     if (removed === null) throw notFound(id);
     return createResponse(null, { status: 204 });
   });
+}
 
-  /**
-   * Creates an account. `gone` is the ID of one that had its reference and has been removed.
-   *
-   * @throws {AccountExists}
-   */
-  async function create(account: NewAccount, call: Call, gone?: string): Promise<Issued> {
-    try {
-      const made = await call.transact(accounts.creating(account, call.now, gone));
-      call.note(made.account.id);
-      return made;
-    } catch (error) {
-      if (!(error instanceof AccountExists)) throw error;
-      const { accountId } = error;
-      const isGone = gone === undefined && await accounts.find(accountId) === null;
-      if (isGone) return await create(account, call, accountId);
-      call.note(accountId);
-      throw error;
-    }
+/**
+ * Creates an account. `gone` is the ID of one that had its reference and has been removed.
+ *
+ * @throws {AccountExists}
+ */
+async function create(
+  accounts: AccountStore,
+  account: NewAccount,
+  call: Call,
+  gone?: string,
+): Promise<Issued> {
+  try {
+    const made = await call.transact(accounts.creating(account, call.now, gone));
+    call.note(made.account.id);
+    return made;
+  } catch (error) {
+    if (!(error instanceof AccountExists)) throw error;
+    const { accountId } = error;
+    const isGone = gone === undefined && await accounts.find(accountId) === null;
+    if (isGone) return await create(accounts, account, call, accountId);
+    call.note(accountId);
+    throw error;
   }
+}
 
-  async function find(id: string, { note }: Call): Promise<AccountState> {
-    const state = await accounts.find(id);
-    if (state === null) throw notFound(id);
-    note(id);
-    return { ...state, usage: usedBy(state) };
-  }
+/** Finds an account, which is open if `kind` says so. @throws {ApiError} `account_not_found` */
+async function find(
+  accounts: AccountStore,
+  id: string,
+  { note }: Call,
+  kind: Kind = "",
+): Promise<AccountState> {
+  const state = await accounts.find(id);
+  if (state === null || (kind === "open " && state.holder.closedAt !== null)) throw notFound(id, kind);
+  note(id);
+  return state;
+}
 
-  async function findOpen(id: string, call: Call): Promise<AccountState> {
-    const state = await accounts.find(id);
-    if (state === null || state.holder.closedAt !== null) throw notOpen(id);
+async function change(
+  accounts: AccountStore,
+  id: string,
+  to: (before: Account) => Partial<Account>,
+  call: Call,
+): Promise<Seen> {
+  const { usage } = await find(accounts, id, call, "open ");
+  return { holder: open(await call.transact(accounts.changing(id, to)), id), usage };
+}
+
+/** An operation `POST /accounts/{id}/NAME` that changes an open account, and returns it. */
+function action(
+  name: string,
+  id: string,
+  summary: string,
+  description: string,
+  act: (id: string, call: Call) => Promise<Seen | null>,
+): Operation {
+  return operation({
+    ...OF_ACCOUNT,
+    id,
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/{id}/${name}`,
+    summary,
+    description,
+    answers: SHOWN_ACCOUNT,
+  }, async ({ params: { id } }, call: Call) => {
+    const changed = open(await act(id, call), id);
     call.note(id);
-    return { ...state, usage: usedBy(state) };
-  }
+    return answered(changed, call);
+  });
+}
 
-  async function change(
-    id: string,
-    to: (before: Account) => Partial<Account>,
-    call: Call,
-  ): Promise<Pick<AccountState, "holder" | "usage">> {
-    const { usage } = await findOpen(id, call);
-    return { holder: open(await call.transact(accounts.changing(id, to)), id), usage };
-  }
-
-  /** An operation `POST /accounts/{id}/NAME` that changes an open account, and returns it. */
-  function action(
-    name: string,
-    id: string,
-    summary: string,
-    description: string,
-    act: (id: string, call: Call) => Promise<Pick<AccountState, "holder" | "usage"> | null>,
-  ): Operation {
-    return operation({
-      ...ofAccount,
-      id,
-      method: "POST",
-      path: `${ACCOUNTS_PATH}/{id}/${name}`,
-      summary,
-      description,
-      answers: shownAccount,
-    }, async ({ params: { id } }, call: Call) => {
-      const changed = open(await act(id, call), id);
-      call.note(id);
-      return shown<typeof ACCOUNT>(detailsOf(changed, call.now));
-    });
-  }
-
-  return [
-    listAccounts,
-    createAccount,
-    createAccounts,
-    getAccount,
-    getUsage,
-    updateAccount,
-    rotateKey,
-    unban,
-    resetUsage,
-    close,
-    remove,
-  ];
+/** The 200 with an account. */
+function answered(state: Seen, { now }: Call): Response {
+  return shown<typeof ACCOUNT>(viewOf(state, now));
 }
 
 /** The 201 with an account and its key. */
-function issued({ account, apiKey }: Issued, usage: Usage, call: Call): Response {
-  const details = detailsOf({ holder: account, usage }, call.now);
-  return shown<typeof ISSUED>({ account: details, apiKey }, 201, {
-    location: `${call.base}${ACCOUNTS_PATH}/${account.id}`,
-  });
+function issued({ account, apiKey }: Issued, usage: Usage, { base, now }: Call): Response {
+  const view = viewOf({ holder: account, usage }, now);
+  const location = `${base}${ACCOUNTS_PATH}/${account.id}`;
+  return shown<typeof ISSUED>({ account: view, apiKey }, 201, { location });
 }
 
 /**
@@ -543,57 +488,13 @@ function planOf(
 }
 
 function open<Found>(found: Found | null, id: string): Found {
-  if (found === null) throw notOpen(id);
+  if (found === null) throw notFound(id, "open ");
   return found;
 }
 
-function notOpen(id: string): ApiError {
-  return new ApiError(ACCOUNT_NOT_FOUND, `There is no open account with the id ${shownName(id)}.`);
-}
+/** The kind of an account that was not found. */
+type Kind = "" | "open ";
 
-function notFound(id: string): ApiError {
-  return new ApiError(ACCOUNT_NOT_FOUND, `There is no account with the id ${shownName(id)}.`);
-}
-
-/** What operators see of an account at `now` (ms since the epoch). */
-function detailsOf(
-  { holder: account, usage: stored }: Pick<AccountState, "holder" | "usage">,
-  now: number,
-): Parsed<typeof ACCOUNT> {
-  const { id, name, reference = null, environment, plan, limits, signedUp, createdAt } = account;
-  const { suspendedAt, closedAt } = account;
-  const usage = roll(stored, now);
-  const isBanned = usage.bannedUntil > now;
-  return {
-    id,
-    name,
-    reference,
-    environment,
-    plan,
-    state: stateOf(account, isBanned),
-    limits,
-    usage: {
-      minute: { used: usage.used, start: iso(usage.minute), reset: iso(minuteEnd(usage)) },
-      day: { used: usage.usedToday, reset: iso(dayEnd(usage)) },
-      refusedThisMinute: usage.refused,
-    },
-    bannedUntil: isBanned ? iso(usage.bannedUntil) : null,
-    bans: usage.bans,
-    signedUp,
-    createdAt: iso(createdAt),
-    suspendedAt: suspendedAt === null ? null : iso(suspendedAt),
-    closedAt: closedAt === null ? null : iso(closedAt),
-    lastUsed: hasCalled(stored) ? iso(stored.minute).slice(0, 10) : null,
-    previousKeyExpiresAt: previousKeyExpiry(account, now),
-  };
-}
-
-function stateOf({ suspendedAt, closedAt }: Account, isBanned: boolean): typeof STATES[number] {
-  if (closedAt !== null) return "closed";
-  if (suspendedAt !== null) return "suspended";
-  return isBanned ? "banned" : "active";
-}
-
-function iso(time: number): string {
-  return new Date(time).toISOString();
+function notFound(id: string, kind: Kind = ""): ApiError {
+  return new ApiError(ACCOUNT_NOT_FOUND, `There is no ${kind}account with the id ${shownName(id)}.`);
 }

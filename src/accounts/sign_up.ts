@@ -1,30 +1,13 @@
 import { DAY, HOUR } from "../base/mod.ts";
 import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from "../engine/mod.ts";
-import {
-  answer,
-  ApiError,
-  type ErrorKind,
-  jsonResponse,
-  named,
-  NO_IDEMPOTENCY_KEY,
-  NO_STORE,
-  object,
-  operation,
-  WAIT,
-} from "../web/mod.ts";
+import { ApiError, type ErrorKind, named, NO_IDEMPOTENCY_KEY, object, operation, WAIT } from "../web/mod.ts";
 import { hasCalled } from "../limits/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
-import { ACCOUNT_FIELDS, ACCOUNT_TAG, EXAMPLES, SHOWN_KEY } from "./account_operations.ts";
+import { ACCOUNT_TAG } from "./account_operations.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
+import { shown, SIGNED_UP_ACCOUNT } from "./account_view.ts";
 import { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
-
-/** Options of {@linkcode signUpOperation}. */
-export interface SignUpOptions {
-  readonly accounts: AccountStore;
-  /** Whether clients may create accounts. */
-  readonly isOpen: boolean;
-}
 
 const UNUSED_FOR = 30 * DAY;
 const SWEEP_PAGE = 20;
@@ -63,16 +46,10 @@ export const DAILY: Required<OwnLimit> = {
 };
 
 const CREATION = named("AccountCreation", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
-const SIGNED_UP_ACCOUNT = named(
-  "SignedUpAccount",
-  answer({ ...ACCOUNT_FIELDS, apiKey: SHOWN_KEY }, {
-    examples: [{ ...EXAMPLES.account, apiKey: EXAMPLES.apiKey }],
-  }),
-);
 
-/** The operation by which clients create accounts. */
-export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation {
-  const createAccount = operation({
+/** The operation by which clients create accounts, if sign-up is open. */
+export function signUpOperation(accounts: AccountStore, isOpen: boolean): Operation {
+  return operation({
     id: "createAccount",
     method: "POST",
     path: "/v1/accounts",
@@ -98,52 +75,42 @@ export function signUpOperation({ accounts, isOpen }: SignUpOptions): Operation 
     },
     errors: [SIGN_UP_CLOSED, SIGN_UP_LIMIT],
     before() {
-      if (!isOpen) {
-        throw new ApiError(
-          SIGN_UP_CLOSED,
-          "Sign-up is closed. Ask the operator of the service for a key.",
-        );
-      }
+      if (isOpen) return;
+      const message = "Sign-up is closed. Ask the operator of the service for a key.";
+      throw new ApiError(SIGN_UP_CLOSED, message);
     },
   }, async ({ body: { name } }, call: Call) => {
-    const { issued, left } = await call.transact(signingUp(name, call));
-    const { id, plan } = issued.account;
-    return jsonResponse(JSON.stringify({ id, name, plan, apiKey: issued.apiKey }), {
-      status: 201,
-      headers: {
-        ...NO_STORE,
-        ...limitHeaders(HOURLY, { left, reset: endOf(HOURLY, call.now), now: call.now }),
-      },
-    });
+    const { issued, left } = await call.transact(signingUp(accounts, name, call));
+    const { account: { id, plan }, apiKey } = issued;
+    const headers = limitHeaders(HOURLY, { left, reset: endOf(HOURLY, call.now), now: call.now });
+    return shown<typeof SIGNED_UP_ACCOUNT>({ id, name, plan, apiKey }, 201, headers);
   });
+}
 
-  /** Creates an account. `left` is how many more the address can create in this hour. */
-  function signingUp(name: string, call: Call): Transaction<{ issued: Issued; left: number }> {
-    const { now } = call;
-    const hourKey = [BY_HOUR, Math.floor(now / HOUR), call.address()];
-    const dayKey = [BY_DAY, Math.floor(now / DAY)];
-    const creation = accounts.creating(
-      { name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true },
-      now,
-    );
-    return {
-      ...creation,
-      reads: [hourKey, dayKey],
-      decide(rows, write, decidedAt) {
-        const inHour = countIn(rows.get(hourKey));
-        const inDay = countIn(rows.get(dayKey));
-        if (inHour >= HOURLY.count) throw usedUp(HOURLY, endOf(HOURLY, now), now);
-        if (inDay >= DAILY.count) throw usedUp(DAILY, endOf(DAILY, now), now);
-        const issued = creation.decide(rows, write, decidedAt);
-        write.set(hourKey, encodeJson(inHour + 1));
-        write.set(dayKey, encodeJson(inDay + 1));
-        write.set([SIGN_UPS, now, issued.account.id], encodeJson({}));
-        return { issued, left: HOURLY.count - inHour - 1 };
-      },
-    };
-  }
-
-  return createAccount;
+/** Creates an account. `left` is how many more the address can create in this hour. */
+function signingUp(
+  accounts: AccountStore,
+  name: string,
+  { now, address }: Call,
+): Transaction<{ issued: Issued; left: number }> {
+  const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
+  const dayKey = [BY_DAY, Math.floor(now / DAY)];
+  const creation = accounts.creating({ name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true }, now);
+  return {
+    ...creation,
+    reads: [hourKey, dayKey],
+    decide(rows, write, decidedAt) {
+      const inHour = countIn(rows.get(hourKey));
+      const inDay = countIn(rows.get(dayKey));
+      if (inHour >= HOURLY.count) throw usedUp(HOURLY, endOf(HOURLY, now), now);
+      if (inDay >= DAILY.count) throw usedUp(DAILY, endOf(DAILY, now), now);
+      const issued = creation.decide(rows, write, decidedAt);
+      write.set(hourKey, encodeJson(inHour + 1));
+      write.set(dayKey, encodeJson(inDay + 1));
+      write.set([SIGN_UPS, now, issued.account.id], encodeJson({}));
+      return { issued, left: HOURLY.count - inHour - 1 };
+    },
+  };
 }
 
 /**

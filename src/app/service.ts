@@ -12,7 +12,7 @@ import {
 } from "../resource/mod.ts";
 import { type Account, ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
-import { type AccountState, AccountStore } from "../accounts/account_store.ts";
+import { AccountStore } from "../accounts/account_store.ts";
 import { tokenCheck } from "../accounts/bearer.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
@@ -86,20 +86,19 @@ export function createService(options: ServiceOptions): Service {
     },
   });
   const admissions = new Admissions({ ...options, versions, accounts: accountsRow, permits });
-  const accounts = new AccountStore(store, accountsRow, environment);
+  const accounts = new AccountStore(store, accountsRow, environment, (state) => permits.usageOf(state));
   const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
   const described = { ...options, version: VERSION, operations: () => operations };
-  const usedBy = (state: AccountState) => permits.usageOf(state);
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
     ...PARTS.flatMap((part) => part.operations(described)),
-    signUpOperation({ accounts, isOpen: signUpIsOpen }),
-    ...accountOperations({ accounts, usedBy, realm }),
+    signUpOperation(accounts, signUpIsOpen),
+    ...accountOperations(accounts, realm),
     ...documentOperations(described),
     ...healthOperations(store, options.inFlight),
     ...(operatorTokens.length === 0
       ? []
-      : servedOperations({ store, accounts, items, parts: PARTS, usedBy }, { title, publicUrl })),
+      : servedOperations({ store, accounts, items, parts: PARTS }, { title, publicUrl })),
     ...(metricsTokens.length === 0
       ? []
       : [metricsOperation({ ...options, prefix, version: VERSION, parts: PARTS, permits })]),

@@ -12,7 +12,7 @@ import {
   timestamp,
 } from "../web/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
-import { shown } from "../accounts/account_operations.ts";
+import { shown } from "../accounts/account_view.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
 

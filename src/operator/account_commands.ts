@@ -2,15 +2,14 @@ import { pause } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
 import { isValid, type Parsed, REPLAY_HOURS, type Schema } from "../web/mod.ts";
 import type { Limits } from "../limits/mod.ts";
-import { ACCOUNT_NAME, isPlan, MAX_NAME_LENGTH, type Plan, PLANS } from "../accounts/account.ts";
-import { USAGE_DAYS } from "../accounts/account_operations.ts";
+import { ACCOUNT_NAME, MAX_NAME_LENGTH, PLAN, type Plan, PLANS } from "../accounts/account.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
+import { ACCOUNT, type AccountView, USAGE_DAYS } from "../accounts/account_view.ts";
 import {
-  ACCOUNT,
-  ACCOUNT_PAGE,
   ACCOUNTS_PATH,
   CREATIONS,
   ISSUED,
+  LISTED_ACCOUNTS,
   MAX_BATCH,
   MAX_LISTED,
   REFERENCE,
@@ -27,8 +26,7 @@ import {
 } from "./command_line.ts";
 import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
-type Account = Parsed<typeof ACCOUNT>;
-type Issued = Parsed<typeof ISSUED>;
+type IssuedKey = Parsed<typeof ISSUED>;
 
 /** A plan as requests have it. */
 interface ChosenPlan {
@@ -65,10 +63,10 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
           throw new UsageError("--reference is for one NAME, not for -");
         }
         return async (client) => {
-          const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, ACCOUNT_PAGE).catch(
+          const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, LISTED_ACCOUNTS).catch(
             () => [],
           );
-          const created: Account[] = [];
+          const created: AccountView[] = [];
           if (name === "-") await createMany(plan, client, io, created);
           else {
             await create([{ name, reference }], plan, client, io, async (issued) => {
@@ -90,7 +88,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
       help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
       prepare({ options }, io) {
         return async (client) => {
-          const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, ACCOUNT_PAGE);
+          const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, LISTED_ACCOUNTS);
           const write = startTable(COLUMNS, options.has("json"), io);
           for await (const account of all) await write(account);
         };
@@ -200,7 +198,7 @@ function ofAccount<Answer>({ answer, request, print, ...rest }: AccountCommand<A
 
 /** A command that changes an account, and prints `what` was done, such as `Resumed`. */
 function change(what: string, help: string, request: (args: Arguments) => AccountRequest): Command<Client> {
-  const print = (account: Account, { err }: CommandIo) => err(`${what}: ${describe(account)}`);
+  const print = (account: AccountView, { err }: CommandIo) => err(`${what}: ${describe(account)}`);
   return ofAccount({ help, answer: ACCOUNT, request, print });
 }
 
@@ -216,7 +214,7 @@ function pathOf(id: string): string {
 
 /** Parses a plan and its limits. Those of Enterprise come from `--per-minute` and `--per-day`. */
 function parsePlan(plan: string, options: Arguments["options"]): ChosenPlan {
-  if (!isPlan(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
+  if (!PLAN.accepts(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
   const perMinute = options.get("per-minute")?.at(-1);
   const perDay = options.get("per-day")?.at(-1);
   if (plan !== "enterprise") {
@@ -262,7 +260,7 @@ async function create(
   plan: ChosenPlan,
   client: Client,
   { err }: CommandIo,
-  print: (issued: Issued) => Promise<void>,
+  print: (issued: IssuedKey) => Promise<void>,
 ): Promise<void> {
   const given = new Set(accounts.map(({ reference }) => reference));
   let left = accounts.map(({ name, reference = crypto.randomUUID() }) => ({ name, reference }));
@@ -298,7 +296,12 @@ async function create(
 const PROGRESS = 500;
 
 /** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and adds it to `made`. */
-async function createMany(plan: ChosenPlan, client: Client, io: CommandIo, made: Account[]): Promise<void> {
+async function createMany(
+  plan: ChosenPlan,
+  client: Client,
+  io: CommandIo,
+  made: AccountView[],
+): Promise<void> {
   const names = namesIn(await io.input());
   const printProgress = () => io.err(`Created ${made.length} of ${names.length} accounts.`);
   if (names.length === 0) printProgress();
@@ -322,7 +325,7 @@ async function createMany(plan: ChosenPlan, client: Client, io: CommandIo, made:
 /** Prints an account's new key. `what` is the participle to print, such as `Created`. */
 async function printKey(
   what: string,
-  { account, apiKey }: Issued,
+  { account, apiKey }: IssuedKey,
   { out, err }: CommandIo,
 ): Promise<void> {
   err(`${what}: ${describe(account)}`);
@@ -336,7 +339,7 @@ async function printKey(
 }
 
 /** Columns of `accounts list`. */
-const COLUMNS: Columns<Account> = {
+const COLUMNS: Columns<AccountView> = {
   id: ({ id }) => id,
   name: ({ name }) => name,
   environment: ({ environment }) => environment,
@@ -356,7 +359,7 @@ const USAGE_COLUMNS: Columns<Parsed<typeof USAGE_DAYS>[number]> = {
 };
 
 /** Describes an account in one line. */
-function describe({ id, name, environment, plan, limits: { minute, day } }: Account): string {
+function describe({ id, name, environment, plan, limits: { minute, day } }: AccountView): string {
   const limits = `${minute} requests a minute, ${day} a day`;
   return printable(`${id}, ${name}, ${environment}, plan ${plan}, ${limits}.`);
 }

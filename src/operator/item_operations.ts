@@ -19,7 +19,7 @@ import {
   type Owned,
   type Resource,
 } from "../resource/mod.ts";
-import { shown } from "../accounts/account_operations.ts";
+import { shown } from "../accounts/account_view.ts";
 
 /** Maximum number of items in a page. */
 export const MAX_ITEMS = 500;

@@ -13,13 +13,15 @@ import {
 } from "../web/mod.ts";
 import { ACCESS, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
-import { operatorAccountOperations, type OperatorAccountOptions } from "../accounts/operator_operations.ts";
+import type { AccountStore } from "../accounts/account_store.ts";
+import { operatorAccountOperations } from "../accounts/operator_operations.ts";
 import { ownedItemOperations } from "./item_operations.ts";
 import type { Part } from "./part.ts";
 
 /** The stores that operators' operations use. */
-export interface OperatorStores extends Omit<OperatorAccountOptions, "removals"> {
+export interface OperatorStores {
   readonly store: Store;
+  readonly accounts: AccountStore;
   /** The optional parts of the service. */
   readonly parts: readonly Part[];
   /** All collections. */
@@ -67,7 +69,7 @@ const REQUESTS_AT_ONCE = 8;
 export function operatorOperations(stores: OperatorStores): Operation[] {
   const removals = stores.parts.flatMap(({ removal }) => removal ?? []);
   return [
-    ...operatorAccountOperations({ ...stores, removals }),
+    ...operatorAccountOperations(stores.accounts, removals),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap(ownedItemOperations),
   ];

@@ -111,7 +111,6 @@ async function runLocally(
       items: catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions })),
       store,
       parts: PARTS,
-      usedBy: ({ usage }) => usage,
     });
     await work(new Client(localFetch(operations, { transactions, clock })));
   } finally {

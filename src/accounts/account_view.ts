@@ -1,0 +1,227 @@
+import {
+  answer,
+  boolean,
+  COUNT,
+  date,
+  int64,
+  integer,
+  jsonResponse,
+  list,
+  named,
+  NO_STORE,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Parsed,
+  type Schema,
+  stringifyJson,
+  text,
+  timestamp,
+} from "../web/mod.ts";
+import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
+import { type Account, PLAN, PLAN_LIMITS, previousKeyExpiry } from "./account.ts";
+import type { AccountState } from "./account_store.ts";
+import { environmentOf } from "./api_key.ts";
+
+/** An API key in examples. */
+const EXAMPLE_KEY = "as_test_8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs";
+
+/** States of an account. */
+export const STATES = ["active", "banned", "suspended", "closed"] as const;
+
+/** An API key in a response. */
+export const SHOWN_KEY: Schema<string> = {
+  ...text({ description: "The API key. It is shown only in this response." }),
+  accepts: (value): value is string => typeof value === "string" && environmentOf(value) !== undefined,
+};
+
+const USED = count(
+  "Requests admitted in this window. Never too low. Too high by the permits that other processes hold " +
+    "for upcoming requests: each takes at most a quarter of those that are free, and gives them back within 2 s.",
+);
+const TIME = timestamp();
+const BAN_END = "When the ban ends; null if there is none";
+const KEY_EXPIRY = "When the previous key expires; null if no previous key is valid";
+const MEMBERS = {
+  id: text(),
+  name: text(),
+  reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
+  environment: oneOf(["production", "staging"]),
+  plan: PLAN,
+  state: oneOf(STATES),
+  limits: answer({ minute: COUNT, day: COUNT }),
+  usage: answer({
+    minute: answer({ used: USED, start: TIME, reset: TIME }),
+    day: answer({ used: USED, reset: TIME }),
+    refusedThisMinute: COUNT,
+  }),
+  bannedUntil: nullable(timestamp({ description: BAN_END })),
+  bans: count("Number of successive bans"),
+  signedUp: boolean({ description: "Whether a client created the account, rather than an operator" }),
+  createdAt: TIME,
+  suspendedAt: nullable(TIME),
+  closedAt: nullable(TIME),
+  lastUsed: nullable(text({ description: "Day of the last admitted request; null before the first" })),
+  previousKeyExpiresAt: nullable(timestamp({ description: KEY_EXPIRY })),
+};
+/** An account in examples, as operators see it. */
+export const EXAMPLE = {
+  id: "acct_7f3kQ2mZ8xVb1LpR",
+  name: "me",
+  reference: "customer-7",
+  environment: "staging",
+  plan: "free",
+  state: "active",
+  limits: PLAN_LIMITS.free,
+  usage: {
+    minute: { used: 1, start: "2026-11-21T20:47:00.000Z", reset: "2026-11-21T20:48:00.000Z" },
+    day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
+    refusedThisMinute: 0,
+  },
+  bannedUntil: null,
+  bans: 0,
+  signedUp: false,
+  createdAt: "2026-11-21T20:47:39.746Z",
+  suspendedAt: null,
+  closedAt: null,
+  lastUsed: "2026-11-21",
+  previousKeyExpiresAt: null,
+} as const;
+
+/** An account as operators see it. */
+export const ACCOUNT = named("Account", answer(MEMBERS, { examples: [EXAMPLE] }));
+
+/** Everything that is seen of an account. */
+export type AccountView = Parsed<typeof ACCOUNT>;
+
+const { id, name, plan, limits, createdAt } = MEMBERS;
+const USAGE_WINDOW = named("UsageWindow", answer({ used: USED, reset: TIME }));
+
+/** An account as its own clients see it. */
+export const OWN_ACCOUNT = named(
+  "Account",
+  answer({
+    ...{ id, name, plan, limits },
+    usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
+    bannedUntil: nullable(
+      timestamp({ description: `${BAN_END}. During a ban, this request is refused too.` }),
+    ),
+    createdAt,
+    previousKeyExpiresAt: nullable(timestamp({ description: `${KEY_EXPIRY}.` })),
+  }, { examples: [ownViewOf(EXAMPLE)] }),
+);
+
+/** A new account as the client that created it sees it. */
+export const SIGNED_UP_ACCOUNT = named(
+  "SignedUpAccount",
+  answer({ id, name, plan, apiKey: SHOWN_KEY }, {
+    examples: [{ id: EXAMPLE.id, name: EXAMPLE.name, plan: EXAMPLE.plan, apiKey: EXAMPLE_KEY }],
+  }),
+);
+
+const USAGE_DAY = named(
+  "UsageDay",
+  answer({
+    date: date(),
+    admitted: count("Requests admitted. Never an undercount."),
+    refused: count("Requests refused. May be an undercount."),
+  }),
+);
+
+/** Usage per day, in a response. */
+export const USAGE_DAYS = named(
+  "UsageDays",
+  list(USAGE_DAY, DAYS_KEPT, { examples: [[{ date: "2026-11-21", admitted: 12, refused: 0 }]] }),
+);
+
+/** What operations that return the usage per day have in common. */
+export const OF_DAYS = {
+  query: { days: optional(integer(1, DAYS_KEPT, { description: "Number of days returned" }), 30) },
+  answers: {
+    200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
+  },
+} as const;
+
+/** The response to a rotation by a client. */
+export const ROTATED_KEY = named(
+  "RotatedKey",
+  answer({ apiKey: SHOWN_KEY, previousKeyExpiresAt: nullable(TIME) }, {
+    examples: [{ apiKey: EXAMPLE_KEY, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z" }],
+  }),
+);
+
+/** What a rotation can choose: how many seconds, at most `max`, the key that it replaces stays valid. */
+export function rotation(
+  name: string,
+  { max, usual, example }: Readonly<Record<"max" | "usual" | "example", number>>,
+  description: string,
+): Schema<{ readonly graceSeconds: number }> {
+  const graceSeconds = optional(integer(0, max, { description }), usual);
+  return named(name, object({ graceSeconds }, { examples: [{ graceSeconds: example }] }));
+}
+
+/** An account and its usage. */
+export type Seen = Pick<AccountState, "holder" | "usage">;
+
+/** What is seen of an account at `now` (ms since the epoch). */
+export function viewOf({ holder: account, usage: stored }: Seen, now: number): AccountView {
+  const { id, name, reference = null, environment, plan, limits, signedUp, createdAt } = account;
+  const { suspendedAt, closedAt } = account;
+  const usage = roll(stored, now);
+  const isBanned = usage.bannedUntil > now;
+  return {
+    id,
+    name,
+    reference,
+    environment,
+    plan,
+    state: stateOf(account, isBanned),
+    limits,
+    usage: {
+      minute: { used: usage.used, start: iso(usage.minute), reset: iso(minuteEnd(usage)) },
+      day: { used: usage.usedToday, reset: iso(dayEnd(usage)) },
+      refusedThisMinute: usage.refused,
+    },
+    bannedUntil: isBanned ? iso(usage.bannedUntil) : null,
+    bans: usage.bans,
+    signedUp,
+    createdAt: iso(createdAt),
+    suspendedAt: suspendedAt === null ? null : iso(suspendedAt),
+    closedAt: closedAt === null ? null : iso(closedAt),
+    lastUsed: hasCalled(stored) ? iso(stored.minute).slice(0, 10) : null,
+    previousKeyExpiresAt: previousKeyExpiry(account, now),
+  };
+}
+
+/** What its own clients see of an account. */
+export function ownViewOf(
+  { id, name, plan, limits, usage, bannedUntil, createdAt, previousKeyExpiresAt }: AccountView,
+) {
+  const { used, reset } = usage.minute;
+  const ownUsage = { minute: { used, reset }, day: usage.day };
+  return { id, name, plan, limits, usage: ownUsage, bannedUntil, createdAt, previousKeyExpiresAt };
+}
+
+/** A response that must not be cached, with a value that matches a schema. */
+export function shown<Of>(
+  value: Parsed<Of>,
+  status: number = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return jsonResponse(stringifyJson(value), { status, headers: { ...NO_STORE, ...headers } });
+}
+
+function count(description: string): typeof COUNT {
+  return int64({ minimum: 0, description });
+}
+
+function stateOf({ suspendedAt, closedAt }: Account, isBanned: boolean): typeof STATES[number] {
+  if (closedAt !== null) return "closed";
+  if (suspendedAt !== null) return "suspended";
+  return isBanned ? "banned" : "active";
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}
