@@ -45,42 +45,14 @@ export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
 /** Operators' operations on the items of all accounts. */
 export function ownedItemOperations(items: Items): Operation[] {
   const { resource } = items;
-  const { schemas, errors, nouns: { an, one, many } } = resource;
-  const path = pathOf(resource);
+  const { schemas, errors, nouns: { an, one } } = resource;
   const owned = ownedItemOf(resource);
-  const common = { access: ACCESS.operator, tag: resource.tag, timeoutMs: 30_000 } as const;
   const ofItem = {
-    ...common,
-    path: `${path}/{${resource.id}}`,
+    ...commonOf(resource),
+    path: `${pathOf(resource)}/{${resource.id}}`,
     params: { [resource.id]: integer(1, Number.MAX_SAFE_INTEGER) },
     errors: [errors.notFound],
   } as const;
-
-  const listItems = operation({
-    ...common,
-    id: `listOwned${resource.items}`,
-    method: "GET",
-    path,
-    summary: `List ${many} with their owners`,
-    query: {
-      limit: optional(integer(1, MAX_ITEMS, { description: `Maximum number of ${many} returned` }), 100),
-      cursor: optional(integer(1, Number.MAX_SAFE_INTEGER, {
-        description: "Where the page starts: the `cursor` in the `Link` header",
-      })),
-    },
-    answers: {
-      200: {
-        description: `A page of ${many}`,
-        body: ownedItemsOf(resource),
-        headers: ["Link", "Cache-Control"],
-      },
-    },
-  }, async ({ query: { limit, cursor } }) => {
-    const some = await items.listOwned(limit, cursor);
-    const next = some.length === limit ? some.at(-1)?.item.id : undefined;
-    const headers = next === undefined ? {} : { link: `<${path}?limit=${limit}&cursor=${next}>; rel="next"` };
-    return shown<Schema<readonly OwnedItem[]>>(some.map(withOwner), 200, headers);
-  });
 
   const updateItem = operation({
     ...ofItem,
@@ -115,7 +87,42 @@ export function ownedItemOperations(items: Items): Operation[] {
     return owned;
   }
 
-  return [listItems, updateItem, deleteItem];
+  return [listItems(items), updateItem, deleteItem];
+}
+
+function listItems(items: Items): Operation {
+  const { resource } = items;
+  const { many } = resource.nouns;
+  const path = pathOf(resource);
+  return operation({
+    ...commonOf(resource),
+    id: `listOwned${resource.items}`,
+    method: "GET",
+    path,
+    summary: `List ${many} with their owners`,
+    query: {
+      limit: optional(integer(1, MAX_ITEMS, { description: `Maximum number of ${many} returned` }), 100),
+      cursor: optional(integer(1, Number.MAX_SAFE_INTEGER, {
+        description: "Where the page starts: the `cursor` in the `Link` header",
+      })),
+    },
+    answers: {
+      200: {
+        description: `A page of ${many}`,
+        body: ownedItemsOf(resource),
+        headers: ["Link", "Cache-Control"],
+      },
+    },
+  }, async ({ query: { limit, cursor } }) => {
+    const some = await items.listOwned(limit, cursor);
+    const next = some.length === limit ? some.at(-1)?.item.id : undefined;
+    const headers = next === undefined ? {} : { link: `<${path}?limit=${limit}&cursor=${next}>; rel="next"` };
+    return shown<Schema<readonly OwnedItem[]>>(some.map(withOwner), 200, headers);
+  });
+}
+
+function commonOf({ tag }: Resource) {
+  return { access: ACCESS.operator, tag, timeoutMs: 30_000 } as const;
 }
 
 function withOwner({ item, ownerId }: Owned): OwnedItem {
