@@ -103,6 +103,17 @@ Deno.test("src has no import cycles", () => {
   assertEquals([...IMPORTS.keys()].filter((file) => reachedFrom(file, IMPORTS).has(file)), []);
 });
 
+Deno.test("src exports each constant, function and class under a name of its own", async () => {
+  const exported = await Promise.all((await sourcesIn("src")).map(async (file) => {
+    const text = await Deno.readTextFile(new URL(file, ROOT));
+    const declared = text.matchAll(/^export (?:const|class|(?:async )?function\*?) (\w+)/gm);
+    return [...new Set([...declared].map(([, name = ""]) => name))];
+  }));
+  const names = exported.flat();
+
+  assertEquals(names.filter((name, index) => names.indexOf(name) !== index), []);
+});
+
 Deno.test("src has no unused files", async () => {
   const imported = [...IMPORTS.keys()].filter((file) => file.endsWith(".ts"));
 

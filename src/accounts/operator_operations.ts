@@ -371,10 +371,8 @@ function deleteAccount(accounts: AccountStore, removals: readonly Removal[]): Op
       if (account.closedAt !== null) return true;
       throw new ApiError(ACCOUNT_OPEN, `Account ${id} is open; close it first.`);
     });
-    const removed = await call.transact(
-      removals.reduce((extended, { extend }) => extend(id, extended), removal),
-    );
-    if (removed === null) throw notFound(id);
+    const whole = removals.reduce((extended, { extend }) => extend(id, extended), removal);
+    if (await call.transact(whole) === null) throw notFound(id);
     return createResponse(null, { status: 204 });
   });
 }
@@ -474,17 +472,15 @@ function planOf(
   const chosen = plan ?? before?.plan ?? "free";
   if (chosen !== "enterprise") {
     if (limits === undefined) return { plan: chosen, limits: PLAN_LIMITS[chosen] };
-    throw new ApiError(
-      ERRORS.invalid_request,
-      `The field limits is for the enterprise plan; the ${chosen} plan has fixed limits.`,
-    );
+    throw invalid(`The field limits is for the enterprise plan; the ${chosen} plan has fixed limits.`);
   }
   const { minute, day } = { ...(before?.plan === "enterprise" ? before.limits : {}), ...limits };
   if (minute !== undefined && day !== undefined) return { plan: chosen, limits: { minute, day } };
-  throw new ApiError(
-    ERRORS.invalid_request,
-    "The fields limits.minute and limits.day are required for the enterprise plan.",
-  );
+  throw invalid("The fields limits.minute and limits.day are required for the enterprise plan.");
+}
+
+function invalid(message: string): ApiError {
+  return new ApiError(ERRORS.invalid_request, message);
 }
 
 function open<Found>(found: Found | null, id: string): Found {
