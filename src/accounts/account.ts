@@ -1,6 +1,7 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
-import { ApiError, BIDI_CONTROLS, type ErrorKind, named, nameText, oneOf, type Schema } from "../web/mod.ts";
+import { ApiError, type ErrorKind } from "../web/mod.ts";
+import { BIDI_CONTROLS, named, nameText, oneOf, type Schema } from "../web/schema.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";

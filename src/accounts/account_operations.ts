@@ -1,4 +1,5 @@
-import { bearerToken, createResponse, NO_IDEMPOTENCY_KEY, operation, type Tag } from "../web/mod.ts";
+import { bearerToken, NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { createResponse, operation, type Tag } from "../web/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountStore } from "./account_store.ts";

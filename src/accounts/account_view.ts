@@ -1,14 +1,13 @@
+import { jsonResponse, NO_STORE } from "../web/mod.ts";
+import { COUNT } from "../web/openapi.ts";
 import {
   answer,
   boolean,
-  COUNT,
   date,
   int64,
   integer,
-  jsonResponse,
   list,
   named,
-  NO_STORE,
   nullable,
   object,
   oneOf,
@@ -18,7 +17,7 @@ import {
   stringifyJson,
   text,
   timestamp,
-} from "../web/mod.ts";
+} from "../web/schema.ts";
 import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
 import { type Account, PLAN, PLAN_LIMITS, previousKeyExpiry } from "./account.ts";
 import type { AccountState } from "./account_store.ts";

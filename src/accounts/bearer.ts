@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type Access, ApiError, bearerToken, errorResponse, shared, wasSentTwice } from "../web/mod.ts";
+import { bearerToken, wasSentTwice } from "../web/headers.ts";
+import { type Access, ApiError, errorResponse, shared } from "../web/mod.ts";
 import { ACCESS, ACCESS_ERRORS } from "../resource/mod.ts";
 import {
   challengeOf,

@@ -1,25 +1,20 @@
 import { StoreUnavailable } from "../engine/mod.ts";
+import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
+import { ApiError, createResponse, ERRORS, operation, type Tag } from "../web/mod.ts";
 import {
   answer,
-  ApiError,
   boolean,
-  createResponse,
-  ERRORS,
   integer,
   list,
   named,
-  NO_IDEMPOTENCY_KEY,
   object,
   oneOf,
-  operation,
   optional,
   partial,
-  REPLAY_HOURS,
   type Schema,
   shownName,
-  type Tag,
   text,
-} from "../web/mod.ts";
+} from "../web/schema.ts";
 import { type Limits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import {

@@ -1,6 +1,8 @@
 import { DAY, HOUR } from "../base/mod.ts";
 import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from "../engine/mod.ts";
-import { ApiError, type ErrorKind, named, NO_IDEMPOTENCY_KEY, object, operation, WAIT } from "../web/mod.ts";
+import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { ApiError, type ErrorKind, operation, WAIT } from "../web/mod.ts";
+import { named, object } from "../web/schema.ts";
 import { hasCalled } from "../limits/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";

@@ -1,6 +1,6 @@
 import { BoundedMap, HOUR, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
-import { bearerToken } from "../web/mod.ts";
+import { bearerToken } from "../web/headers.ts";
 import { type Allowance, AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
 import type { Account, Rotations } from "../accounts/account.ts";
 import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";

@@ -1,27 +1,24 @@
 import { type Metrics, SECOND } from "../base/mod.ts";
 import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
+import { bearerToken, deprecationHeaders, isGone, setCorsHeaders } from "../web/headers.ts";
 import {
   type Access,
   allowOf,
   ApiError,
   apiErrorOf,
-  BASE_PATH,
-  bearerToken,
   BODY_RULES,
   type BodyRules,
   codeOf,
   createResponse,
-  deprecationHeaders,
   errorResponse,
   ERRORS,
   INTERNAL,
-  isGone,
   type JsonBody,
   OVERLOADED,
   ownOf,
   readJsonObject,
-  setCorsHeaders,
 } from "../web/mod.ts";
+import { BASE_PATH } from "../web/openapi.ts";
 import { ACCESS, needsToken, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import {

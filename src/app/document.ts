@@ -1,21 +1,7 @@
-import {
-  ApiError,
-  BASE_PATH,
-  CompressedText,
-  createResponse,
-  DEPRECATIONS_PATH,
-  deprecationsText,
-  ERRORS,
-  IF_NONE_MATCH,
-  type Interface,
-  named,
-  NOT_MODIFIED,
-  object,
-  openApiDocument,
-  operation,
-  SERVICE,
-  stringifyJson,
-} from "../web/mod.ts";
+import { DEPRECATIONS_PATH, deprecationsText, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
+import { ApiError, CompressedText, createResponse, ERRORS, operation, SERVICE } from "../web/mod.ts";
+import { BASE_PATH, type Interface, openApiDocument } from "../web/openapi.ts";
+import { named, object, stringifyJson } from "../web/schema.ts";
 import { ACCESS, type Catalogue, type Operation } from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 

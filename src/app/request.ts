@@ -1,4 +1,5 @@
-import { MAX_ID_LENGTH, wasSentTwice } from "../web/mod.ts";
+import { wasSentTwice } from "../web/headers.ts";
+import { MAX_ID_LENGTH } from "../web/openapi.ts";
 
 /** The parts of a request's URL. */
 export interface Target {

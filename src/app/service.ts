@@ -1,5 +1,5 @@
 import { type Store, Transactions, Versions } from "../engine/mod.ts";
-import { conflictIn } from "../web/mod.ts";
+import { conflictIn } from "../web/openapi.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import {
   ACCESS,

@@ -1,16 +1,6 @@
-import {
-  answer,
-  ERRORS,
-  IDEMPOTENCY_KEY,
-  Invalid,
-  named,
-  object,
-  oneOf,
-  operation,
-  type Tag,
-  text,
-  timestamp,
-} from "../web/mod.ts";
+import { IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { ERRORS, operation, type Tag } from "../web/mod.ts";
+import { answer, Invalid, named, object, oneOf, text, timestamp } from "../web/schema.ts";
 import { ACCESS, type Call, createOnce, type Operation } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
 

@@ -1,16 +1,5 @@
-import {
-  answer,
-  createResponse,
-  integer,
-  list,
-  named,
-  object,
-  oneOf,
-  operation,
-  optional,
-  text,
-  timestamp,
-} from "../web/mod.ts";
+import { createResponse, operation } from "../web/mod.ts";
+import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { shown } from "../accounts/account_view.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";

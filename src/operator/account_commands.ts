@@ -1,6 +1,7 @@
 import { pause } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
-import { isValid, type Parsed, REPLAY_HOURS, type Schema } from "../web/mod.ts";
+import { REPLAY_HOURS } from "../web/headers.ts";
+import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import { ACCOUNT_NAME, MAX_NAME_LENGTH, PLAN, type Plan, PLANS } from "../accounts/account.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";

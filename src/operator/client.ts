@@ -1,4 +1,4 @@
-import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/mod.ts";
+import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/schema.ts";
 import { CommandError } from "./command_line.ts";
 
 /** Sends an operator's request to a service, or to operations in this process. `target` is a path with its query. */

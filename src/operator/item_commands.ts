@@ -1,4 +1,4 @@
-import { Invalid, type JsonObject, resolved, type Schema, stringifyJson } from "../web/mod.ts";
+import { Invalid, type JsonObject, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Item, Resource } from "../resource/mod.ts";
 import type { Client } from "./client.ts";
 import {

@@ -1,15 +1,5 @@
-import {
-  answer,
-  ApiError,
-  createResponse,
-  integer,
-  list,
-  named,
-  operation,
-  optional,
-  type Schema,
-  text,
-} from "../web/mod.ts";
+import { ApiError, createResponse, operation } from "../web/mod.ts";
+import { answer, integer, list, named, optional, type Schema, text } from "../web/schema.ts";
 import {
   ACCESS,
   type Call,

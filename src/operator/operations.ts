@@ -3,14 +3,13 @@ import {
   type BodyRules,
   ConcurrencyLimit,
   type ErrorKind,
-  type Interface,
   jsonResponse,
   NO_STORE,
-  openApiDocument,
   operation,
-  stringifyJson,
   WAIT,
 } from "../web/mod.ts";
+import { type Interface, openApiDocument } from "../web/openapi.ts";
+import { stringifyJson } from "../web/schema.ts";
 import { ACCESS, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";

@@ -1,4 +1,4 @@
-import { stringifyJson } from "../web/mod.ts";
+import { stringifyJson } from "../web/schema.ts";
 
 /** The output of a command. */
 export interface Output {

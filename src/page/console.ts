@@ -1,13 +1,7 @@
 // The console, before its script starts: the form for a key, the meter, and a form for each operation's requests.
-import {
-  bodyTypeOf,
-  type DeclaredOperation,
-  type InputMember,
-  inputsOf,
-  resolved,
-  type Schema,
-  stringifyJson,
-} from "../web/mod.ts";
+import type { DeclaredOperation } from "../web/mod.ts";
+import { bodyTypeOf, type InputMember, inputsOf } from "../web/openapi.ts";
+import { resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import { ACCESS } from "../resource/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";

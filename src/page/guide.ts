@@ -1,5 +1,6 @@
 // The guide for clients: what they need to know besides the operations.
-import { type ErrorKind, FIX, resolved } from "../web/mod.ts";
+import { type ErrorKind, FIX } from "../web/mod.ts";
+import { resolved } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "../resource/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";

@@ -1,4 +1,5 @@
-import { bodyTypeOf, type DeclaredOperation, errorsOfAll, INTERFACE, isDocumented } from "../web/mod.ts";
+import type { DeclaredOperation } from "../web/mod.ts";
+import { bodyTypeOf, errorsOfAll, INTERFACE, isDocumented } from "../web/openapi.ts";
 import { ACCESS, type Catalogue } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";

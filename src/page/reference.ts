@@ -1,12 +1,6 @@
 // The reference: each operation as a line that a click opens.
-import {
-  type DeclaredOperation,
-  type ErrorKind,
-  errorsOf,
-  type InputMember,
-  inputsOf,
-  ORIGINAL,
-} from "../web/mod.ts";
+import type { DeclaredOperation, ErrorKind } from "../web/mod.ts";
+import { errorsOf, type InputMember, inputsOf, ORIGINAL } from "../web/openapi.ts";
 import { ACCESS } from "../resource/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";

@@ -1,4 +1,4 @@
-import { int64, named, nameText, oneOf, optional } from "../web/mod.ts";
+import { int64, named, nameText, oneOf, optional } from "../web/schema.ts";
 import { type ItemOf, type Resource, resource } from "../resource/mod.ts";
 
 /** The availability statuses. */

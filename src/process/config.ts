@@ -1,5 +1,6 @@
 import { isUrl } from "../engine/mod.ts";
-import { ANY_ADDRESS, Invalid, oneOf, text } from "../web/mod.ts";
+import { ANY_ADDRESS } from "../web/mod.ts";
+import { Invalid, oneOf, text } from "../web/schema.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import { DEFAULT_KV_PATH } from "../catalogue.ts";
 

@@ -10,15 +10,9 @@ import {
   type Transaction,
   type Write,
 } from "../engine/mod.ts";
-import {
-  ApiError,
-  ERRORS,
-  type JsonObject,
-  jsonResponse,
-  type Members,
-  REPLAY_HOURS,
-  stringifyJson,
-} from "../web/mod.ts";
+import { REPLAY_HOURS } from "../web/headers.ts";
+import { ApiError, ERRORS, jsonResponse } from "../web/mod.ts";
+import { type JsonObject, type Members, stringifyJson } from "../web/schema.ts";
 import type { Call } from "./call.ts";
 
 /** The response to a successful creation. */

@@ -12,7 +12,7 @@ import {
   type Versions,
   type Write,
 } from "../engine/mod.ts";
-import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/mod.ts";
+import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
 import { type Item, type Resource, withDefaults } from "./resource.ts";
 
 /** Which items to list: those that have all these values. */

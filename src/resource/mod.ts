@@ -14,7 +14,7 @@
  * ```ts
  * import { assertEquals } from "@std/assert";
  * import { openStore, Transactions, Versions } from "../engine/mod.ts";
- * import { boolean, text } from "../web/mod.ts";
+ * import { boolean, text } from "../web/schema.ts";
  *
  * const notes = resource({
  *   name: "notes",

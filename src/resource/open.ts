@@ -1,5 +1,5 @@
 import { CorruptRow, decodeJson, encodeJson, type Store } from "../engine/mod.ts";
-import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/mod.ts";
+import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import { CorruptItem, decodeItem } from "./items.ts";
 import type { Catalogue, Resource } from "./resource.ts";
 

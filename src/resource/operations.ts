@@ -1,28 +1,26 @@
 import { whenReady } from "../base/mod.ts";
 import {
-  ApiError,
-  createResponse,
   deprecationHeaders,
   DEPRECATIONS_PATH,
   entityTags,
-  ERRORS,
   IDEMPOTENCY_KEY,
   IF_NONE_MATCH,
-  integer,
   inWords,
-  jsonResponse,
   NOT_MODIFIED,
-  operation,
-  type Optional,
-  optional,
   type Preconditions,
   quickEtagOf,
   requirePreconditions,
+} from "../web/headers.ts";
+import { ApiError, createResponse, ERRORS, jsonResponse, operation } from "../web/mod.ts";
+import {
+  integer,
+  type Optional,
+  optional,
   resolved,
   type Schema,
   stringifyJson,
   withoutDefault,
-} from "../web/mod.ts";
+} from "../web/schema.ts";
 import { ACCESS } from "./access.ts";
 import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";

@@ -1,5 +1,8 @@
 import { VersionedCache } from "../engine/mod.ts";
-import { asExtension, etagOf, Invalid, quickEtagOf, Representation, type Schema, text } from "../web/mod.ts";
+import { etagOf, quickEtagOf } from "../web/headers.ts";
+import { Representation } from "../web/mod.ts";
+import { asExtension } from "../web/openapi.ts";
+import { Invalid, type Schema, text } from "../web/schema.ts";
 import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */

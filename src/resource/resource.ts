@@ -1,7 +1,7 @@
+import type { Deprecation } from "../web/headers.ts";
+import type { ErrorKind, Tag } from "../web/mod.ts";
 import {
   answer,
-  type Deprecation,
-  type ErrorKind,
   integer,
   isRemovable,
   type JsonObject,
@@ -15,8 +15,7 @@ import {
   readOnly,
   type Schema,
   type SentMembers,
-  type Tag,
-} from "../web/mod.ts";
+} from "../web/schema.ts";
 
 /** An item of a collection: its id, and the fields that clients set. */
 export type Item = JsonObject & { readonly id: number };
@@ -136,7 +135,7 @@ const AND = new Intl.ListFormat("en-GB");
  * @example
  * ```ts
  * import { assertEquals } from "@std/assert";
- * import { optional, text } from "../web/mod.ts";
+ * import { optional, text } from "../web/schema.ts";
  *
  * const notes = resource({
  *   name: "notes",

@@ -1,6 +1,33 @@
+/**
+ * Headers: entity tags and preconditions, the Idempotency-Key, deprecations, CORS, credentials and addresses.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals, assertThrows } from "@std/assert";
+ *
+ * const etag = etagOf("the same text");
+ * requirePreconditions({ "If-Match": etag }, etag, "note");
+ * assertThrows(() => requirePreconditions({ "If-None-Match": "*" }, etag, "note"), Error, "If-None-Match is *");
+ * assertEquals(bearerToken("Bearer secret"), "secret");
+ * ```
+ *
+ * @module
+ */
 import { asExtension } from "./interface.ts";
 import { wasSentTwice } from "./request.ts";
 import { Invalid, isValid, type Optional, optional, type Schema, text } from "./schema.ts";
+
+export { setCorsHeaders } from "./cors.ts";
+export {
+  type Deprecation,
+  deprecationHeaders,
+  DEPRECATIONS_PATH,
+  deprecationsText,
+  inWords,
+  isGone,
+} from "./deprecation.ts";
+export { etagOf, type Preconditions, quickEtagOf, requirePreconditions } from "./etag.ts";
+export { API_KEY_LIKE, bearerToken, clientAddress, wasSentTwice } from "./request.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
 /** A list of entity tags. Its elements may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */

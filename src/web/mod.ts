@@ -13,9 +13,12 @@
  * What it costs: a few microseconds for each request, most of them for its headers. It knows no store. A service extends
  * `Call` with what its handlers need.
  *
+ * Schemas, the document, and headers have doors of their own: `schema.ts`, `openapi.ts` and `headers.ts`.
+ *
  * @example
  * ```ts
  * import { assertEquals, assertMatch } from "@std/assert";
+ * import { integer, object, optional, text } from "./schema.ts";
  *
  * const greet = operation({
  *   id: "greet",
@@ -47,32 +50,12 @@
  * const get = async (path: string) => (await handle(new Request(`http://localhost${path}`))).json();
  * assertEquals(await get("/v1/greetings/Ann"), { words: "Hello Ann! " });
  * assertMatch((await get("/v1/greetings/Ann?times=9")).message, /times must be an integer from 1 to 3/);
- *
- * const texts = { title: "Greetings", summary: "", description: "", credential: "" };
- * const document = openApiDocument([greet], "", { path: "/v1", ...texts, errors: [], error: ERRORS.not_found });
- * assertMatch(JSON.stringify(document), /"\/greetings\/\{name\}":\{"get":\{"operationId":"greet"/);
  * ```
  *
  * @module
  */
-export {
-  BODY_RULES,
-  type BodyRules,
-  isJsonObject,
-  type JsonBody,
-  type JsonObject,
-  readJsonObject,
-} from "./body.ts";
+export { BODY_RULES, type BodyRules, type JsonBody, readJsonObject } from "./body.ts";
 export { ConcurrencyLimit } from "./concurrency.ts";
-export { setCorsHeaders } from "./cors.ts";
-export {
-  type Deprecation,
-  deprecationHeaders,
-  DEPRECATIONS_PATH,
-  deprecationsText,
-  inWords,
-  isGone,
-} from "./deprecation.ts";
 export {
   ApiError,
   codeOf,
@@ -85,32 +68,6 @@ export {
   WAIT,
   withCodes,
 } from "./error.ts";
-export { etagOf, type Preconditions, quickEtagOf, requirePreconditions } from "./etag.ts";
-export {
-  entityTags,
-  IDEMPOTENCY_KEY,
-  IF_NONE_MATCH,
-  NO_IDEMPOTENCY_KEY,
-  NOT_MODIFIED,
-  REPLAY_HOURS,
-} from "./headers.ts";
-export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
-export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
-export { BIDI_CONTROLS, nameText } from "./name.ts";
-export {
-  BASE_PATH,
-  bodyTypeOf,
-  conflictIn,
-  COUNT,
-  errorsOf,
-  errorsOfAll,
-  type InputMember,
-  inputsOf,
-  type Interface,
-  isDocumented,
-  MAX_ID_LENGTH,
-  openApiDocument,
-} from "./openapi.ts";
 export {
   type Access,
   apiErrorOf,
@@ -122,38 +79,6 @@ export {
   type Tag,
 } from "./operation.ts";
 export { CompressedText, Representation } from "./representation.ts";
-export { API_KEY_LIKE, bearerToken, clientAddress, wasSentTwice } from "./request.ts";
 export { createResponse, isShared, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
 export { allowOf, createMatcher, type Endpoint, type Match } from "./router.ts";
-export {
-  answer,
-  boolean,
-  date,
-  faultsIn,
-  int64,
-  integer,
-  Invalid,
-  isRemovable,
-  isValid,
-  list,
-  type Members,
-  mergePatch,
-  named,
-  nullable,
-  object,
-  oneOf,
-  type Optional,
-  optional,
-  type Parsed,
-  type ParsedMembers,
-  partial,
-  readOnly,
-  resolved,
-  type Schema,
-  type SentMembers,
-  text,
-  timestamp,
-  withoutDefault,
-} from "./schema.ts";
 export { ANY_ADDRESS, originOf, Server, type ServerHandler, type ServerOptions } from "./server.ts";
-export { shownName } from "./unknown_names.ts";

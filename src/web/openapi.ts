@@ -1,3 +1,28 @@
+/**
+ * The OpenAPI 3.1 document of operations, and what else can be derived from their declarations.
+ *
+ * @example
+ * ```ts
+ * import { assertMatch } from "@std/assert";
+ * import { ERRORS, operation } from "./mod.ts";
+ * import { text } from "./schema.ts";
+ *
+ * const wave = operation({
+ *   id: "wave",
+ *   method: "GET",
+ *   path: "/v1/waves/{name}",
+ *   access: { name: "everyone", hasCredential: false, isStrict: true, errors: [] },
+ *   tag: { name: "Waves", description: "Friendly hands" },
+ *   summary: "Wave",
+ *   params: { name: text() },
+ * }, () => new Response());
+ * const texts = { title: "Waves", summary: "", description: "", credential: "" };
+ * const document = openApiDocument([wave], "", { path: "/v1", ...texts, errors: [], error: ERRORS.not_found });
+ * assertMatch(JSON.stringify(document), /"\/waves\/\{name\}":\{"get":\{"operationId":"wave"/);
+ * ```
+ *
+ * @module
+ */
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
 import { type ErrorKind, ERRORS } from "./error.ts";
 import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
@@ -16,6 +41,8 @@ import {
   type Schema,
   text,
 } from "./schema.ts";
+
+export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
 
 /** Prefix of the interface's paths. */
 export const BASE_PATH = "/v1";

@@ -1,6 +1,24 @@
+/**
+ * Schemas of JSON and of texts: each parses a value, names every fault, and describes itself in JSON Schema.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals, assertThrows } from "@std/assert";
+ *
+ * const toy = object({ name: text({ max: 20 }), price: optional(integer(0, 99), 1) });
+ * assertEquals(toy.parse({ name: "Ball" }, ""), { name: "Ball", price: 1 });
+ * assertThrows(() => toy.parse({ price: 100 }, ""), Invalid, "name is required");
+ * ```
+ *
+ * @module
+ */
 import { isJsonObject, type JsonObject } from "./body.ts";
 import { exactInteger, parseJson, stringifyJson } from "./json.ts";
 import { nearestName, shownName } from "./unknown_names.ts";
+
+export { isJsonObject, type JsonObject } from "./body.ts";
+export { parseJson, parseStoredJson, stringifyJson } from "./json.ts";
+export { shownName } from "./unknown_names.ts";
 
 /** The part of JSON Schema (draft 2020-12) that describes schemas. */
 export interface JsonSchema {
@@ -568,4 +586,45 @@ function mapValues<From, To>(
   map: (value: From) => To,
 ): Record<string, To> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
+}
+
+/** Control characters, which could disrupt the operator's terminal: a Unicode property. */
+const CONTROLS = "Cc";
+
+/** Characters that change the direction of the text around them: a Unicode property. */
+export const BIDI_CONTROLS = "Bidi_Control";
+
+/** What the rules for names mean in ASCII. All languages can read this pattern, and it takes linear time. */
+const ASCII_RULES = String.raw`^ *[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$`;
+
+/**
+ * A name of at most `max` characters, with at least one that is not whitespace, and without control characters or any
+ * that have the Unicode properties `forbidden`.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals, assertThrows } from "@std/assert";
+ *
+ * const name = nameText(5, "The item's name");
+ * assertEquals(name.parse("Rex", "name"), "Rex");
+ * assertThrows(() => name.parse("R\n", "name"), Error, "no control characters (Unicode Cc)");
+ * ```
+ */
+export function nameText(max: number, description: string, ...forbidden: readonly string[]): Schema<string> {
+  const properties = [CONTROLS, ...forbidden];
+  const ranges = properties.map((property) => `\\p{${property}}`).join("");
+  const rule = `have a character other than whitespace, and no control characters (Unicode ${
+    properties.join(" and ")
+  })`;
+  const schema = text({
+    max,
+    description:
+      `${description}, stored as sent. It must ${rule} or lone surrogates; the pattern shows what this ` +
+      "means in ASCII. Its length is counted in Unicode code points.",
+    // White space, then one other character, then the rest. This pattern never backtracks.
+    pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
+    rule,
+  });
+  const answerJson = text({ max, description }).json;
+  return { ...schema, json: { ...schema.json, pattern: ASCII_RULES }, answerJson };
 }

@@ -7,7 +7,7 @@ import {
   resource,
   ResourceError,
 } from "../../src/resource/mod.ts";
-import { nameText } from "../../src/web/name.ts";
+import { nameText } from "../../src/web/schema.ts";
 import { int64, named, oneOf, optional, text } from "../../src/web/schema.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";

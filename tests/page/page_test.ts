@@ -2,7 +2,7 @@ import config from "../../deno.json" with { type: "json" };
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
 import { resource } from "../../src/resource/mod.ts";
-import { int64 } from "../../src/web/mod.ts";
+import { int64 } from "../../src/web/schema.ts";
 import { html as template } from "../../src/page/html.ts";
 import { LEAD, SUMMARY, TAGLINE } from "../../src/page/identity.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";

@@ -6,7 +6,7 @@ import {
   type Resource,
   resource,
 } from "../../src/resource/mod.ts";
-import { nameText } from "../../src/web/name.ts";
+import { nameText } from "../../src/web/schema.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 
 /** When `GET /v1/things/{thingId}` is removed, in ms since the epoch. */

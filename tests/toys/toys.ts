@@ -1,5 +1,5 @@
 import { type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
-import { boolean, integer, list, nameText, oneOf, optional, text } from "../../src/web/mod.ts";
+import { boolean, integer, list, nameText, oneOf, optional, text } from "../../src/web/schema.ts";
 
 const MATERIALS = ["wood", "metal", "plastic", "plush", "paper"] as const;
 
