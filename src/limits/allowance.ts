@@ -241,11 +241,15 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Learns rows that were read at `at` or later, on the `performance.now()` clock. If the usage row is a later one,
-   * another process has written it.
+   * Learns rows that were read at `at` or later, on the `performance.now()` clock. If the usage row is a later one and
+   * not `isOwn`, another process has written it.
    */
-  learn(state: HolderState<Of>, at: number): void {
-    this.#learn(state, at, false);
+  learn(state: HolderState<Of>, at: number, isOwn: boolean = false): void {
+    if (isOfChanged(state, this.#known.state)) {
+      this.#debt = withoutRefusals(this.#debt);
+      this.#sent = withoutRefusals(this.#sent);
+    }
+    this.#known = seen(this.#known, state, at, isOwn);
   }
 
   /** The usage in this row or a newer known one, without permits that this process holds. */
@@ -266,7 +270,7 @@ export class Allowance<Of extends Holder> {
     return joined(this.#sent, this.#debt);
   }
 
-  /** Everything that the row does not know yet, if the lease ended now. */
+  /** Everything that the row would not know if the lease ended now. */
   get #leased(): Debt {
     return this.#lease ? owing(this.#unwritten, detach(this.#lease)) : this.#unwritten;
   }
@@ -357,9 +361,7 @@ export class Allowance<Of extends Holder> {
     const batch: Waiting[] = [];
     let run: Run<Of> | undefined;
     const mayBegin = () => {
-      if (performance.now() > at + KV_DEADLINE) {
-        throw new StoreUnavailable("Requests do not wait any longer");
-      }
+      if (performance.now() > at + KV_DEADLINE) throw new StoreUnavailable("Requests do not wait any longer");
     };
     try {
       const { rows } = await transactions.run({
@@ -434,8 +436,7 @@ export class Allowance<Of extends Holder> {
     if (lease === undefined) return;
     const { isSettling } = this.#shared;
     const isInUse = this.#lately.handedOut > 0 && isLeaseOf(lease, state, now) &&
-      state.usage.noLeasesUntil <= now &&
-      !isSettling;
+      state.usage.noLeasesUntil <= now && !isSettling;
     if (isWaitedFor || (this.#isOver(lease, state, now) && !isInUse)) {
       this.#sent = owing(this.#sent, detach(lease));
       this.#lease = undefined;
@@ -454,9 +455,9 @@ export class Allowance<Of extends Holder> {
     const { now, state, usage, granted, refused, waiting, unknown, isChange } = run;
     const { limits } = state.holder;
     this.#sent = NO_DEBT;
-    this.#learn(state, at, false);
+    this.learn(state, at);
     const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
-    if (after) this.#learn(after, at, true);
+    if (after) this.learn(after, at, true);
     this.#debt = { ...this.#debt, refusals: merged(this.#debt.refusals, counted(run.refusals)) };
     if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned(state.holder.id, usage.bannedUntil);
     this.#extendLease(run, limits);
@@ -476,14 +477,6 @@ export class Allowance<Of extends Holder> {
     this.#queue.unshift(...rest);
     // Requests that arrived in the meantime can get a permit from the lease.
     if (this.#leaseAt(now)) { for (const { resolve } of this.#queue.splice(0)) resolve(AGAIN); }
-  }
-
-  #learn(state: HolderState<Of>, at: number, isOwn: boolean): void {
-    if (isOfChanged(state, this.#known.state)) {
-      this.#debt = withoutRefusals(this.#debt);
-      this.#sent = withoutRefusals(this.#sent);
-    }
-    this.#known = seen(this.#known, state, at, isOwn);
   }
 
   /** Handles a run that failed. `unwritten` is what it certainly did not write. */
@@ -518,16 +511,9 @@ export class Allowance<Of extends Holder> {
   }
 
   #decision(usage: Usage, limits: Limits, left: number, refusal: Refusal | undefined, now: number): Decision {
-    if (refusal) return decisionOn(usage, limits, left, refusal, now);
     // Permits about to be given back count as free for an admitted request. A refused request could not get them.
-    const { returned } = this.#unwritten;
-    return decisionOn(
-      returned.reduce(giveBack, usage),
-      limits,
-      left,
-      refusal,
-      now,
-    );
+    const known = refusal ? usage : this.#unwritten.returned.reduce(giveBack, usage);
+    return decisionOn(known, limits, left, refusal, now);
   }
 }
 

@@ -54,6 +54,7 @@ export function owing(debt: Debt, more: Returned): Debt {
 
 /** Joins two debts. */
 export function joined(one: Debt, other: Debt): Debt {
+  if (one === NO_DEBT) return other;
   const { returned } = other.returned.reduce(owing, one);
   return { returned, refusals: merged(one.refusals, other.refusals) };
 }
