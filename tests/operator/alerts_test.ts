@@ -75,7 +75,7 @@ Deno.test("guide for operators configures Prometheus with every alerts.yml", asy
   const blocks = [...guide.matchAll(/^```yaml\n((?:scrape_configs|rule_files):[^]*?)^```$/gm)].map((
     [, yaml],
   ) => yaml);
-  const config = blocks.join("").replaceAll("/srv/animal-store/", root);
+  const config = blocks.join("").replaceAll(/\/srv\/[^/]+\//g, root);
   const listed = [...config.matchAll(/^ +- (.+\.yml)\n/gm)].map(([line, path = ""]) => ({ line, path }));
   const missing = listed.filter(({ path }) => !existsSync(path)); // Of parts that a fork has left out.
 
