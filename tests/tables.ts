@@ -4,7 +4,7 @@ import { ACCESS } from "../src/resource/access.ts";
 import { existsSync } from "node:fs";
 import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
 import { inWords } from "../src/web/deprecation.ts";
-import { ORIGINAL } from "../src/web/interface.ts";
+import { ORIGINAL } from "../src/resource/interface.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue.ts";

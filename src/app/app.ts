@@ -18,8 +18,7 @@ import {
   ownOf,
   readJsonObject,
 } from "../web/mod.ts";
-import { BASE_PATH } from "../web/openapi.ts";
-import { ACCESS, needsToken, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
+import { ACCESS, BASE_PATH, needsToken, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import {
   ACCOUNT_SUSPENDED,

@@ -1,7 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
 import { createMatcher, type JsonBody, type Match } from "../web/mod.ts";
-import { BASE_PATH } from "../web/openapi.ts";
-import { needsToken, type Operation } from "../resource/mod.ts";
+import { BASE_PATH, needsToken, type Operation } from "../resource/mod.ts";
 import type { Admission } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./request.ts";

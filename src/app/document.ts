@@ -1,8 +1,8 @@
 import { DEPRECATIONS_PATH, deprecationsText, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
 import { ApiError, CompressedText, createResponse, ERRORS, operation, SERVICE } from "../web/mod.ts";
-import { BASE_PATH, type Interface, openApiDocument } from "../web/openapi.ts";
+import { type Interface, LIMIT_HEADERS, openApiDocument } from "../web/openapi.ts";
 import { named, object, stringifyJson } from "../web/schema.ts";
-import { ACCESS, type Catalogue, type Operation } from "../resource/mod.ts";
+import { ACCESS, BASE_PATH, type Catalogue, INTERFACE, type Operation, ORIGINAL } from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 
 const DESCRIPTION =
@@ -26,6 +26,8 @@ const AND = new Intl.ListFormat("en-GB");
 /** Describes the document for clients. */
 export function interfaceForClients({ title, resources }: Catalogue): Interface {
   return {
+    ...INTERFACE,
+    original: ORIGINAL,
     path: BASE_PATH,
     title,
     summary: `A catalogue of ${
@@ -33,6 +35,7 @@ export function interfaceForClients({ title, resources }: Catalogue): Interface 
     }, with API keys, plans and exact rate limits.`,
     description: DESCRIPTION,
     credential: "The API key of an account, sent as a bearer token",
+    headers: LIMIT_HEADERS,
     errors: PROXY_ERRORS,
     error: ERRORS.not_found,
   };

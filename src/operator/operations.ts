@@ -10,7 +10,7 @@ import {
 } from "../web/mod.ts";
 import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { stringifyJson } from "../web/schema.ts";
-import { ACCESS, type Items, type Operation } from "../resource/mod.ts";
+import { ACCESS, INTERFACE, type Items, type Operation, ORIGINAL } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_operations.ts";
@@ -46,6 +46,8 @@ export const PROXY_ERRORS: readonly ErrorKind[] = [
 /** Describes the document for operators of a service with this title. */
 export function interfaceForOperators(title: string): Interface {
   return {
+    ...INTERFACE,
+    original: ORIGINAL,
     path: "/operator/v1",
     title: `${title} for operators`,
     summary: "Accounts, plans, usage and items of the service.",
@@ -55,6 +57,7 @@ Unknown fields and query parameters get 400. Every error has the same body, \`Er
 and errors further codes: ignore those that you do not know. A change takes effect with the next request of the account,
 in every process. An API key is shown only once, so no operation accepts an Idempotency-Key: it gets 400.`,
     credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
+    headers: [],
     errors: PROXY_ERRORS,
     error: ACCOUNT_NOT_FOUND,
   };

@@ -1,6 +1,6 @@
 import type { DeclaredOperation } from "../web/mod.ts";
-import { bodyTypeOf, errorsOfAll, INTERFACE, isDocumented } from "../web/openapi.ts";
-import { ACCESS, type Catalogue } from "../resource/mod.ts";
+import { bodyTypeOf, errorsOfAll, isDocumented } from "../web/openapi.ts";
+import { ACCESS, BASE_PATH, type Catalogue, INTERFACE } from "../resource/mod.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 import { consoleSection, exampleOf } from "./console.ts";
@@ -109,7 +109,7 @@ export function renderPage(options: PageOptions): string {
   const { title, resources } = catalogue;
   const nouns = nounsOf(resources);
   const sampleBase = publicUrl || ORIGIN_PLACEHOLDER;
-  const operations = options.operations().filter((operation) => isDocumented(operation));
+  const operations = options.operations().filter((operation) => isDocumented(operation, BASE_PATH));
   const page = html`
     <!doctype html>
     <html lang="en">

@@ -1,7 +1,7 @@
 // The reference: each operation as a line that a click opens.
 import type { DeclaredOperation, ErrorKind } from "../web/mod.ts";
-import { errorsOf, type InputMember, inputsOf, ORIGINAL } from "../web/openapi.ts";
-import { ACCESS } from "../resource/mod.ts";
+import { errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
+import { ACCESS, ORIGINAL } from "../resource/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 

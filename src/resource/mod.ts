@@ -40,6 +40,7 @@
  */
 export { ACCESS, ACCESS_ERRORS, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
+export { BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
 export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
 export { type ItemPage, type ItemQuery, Items, type ItemsOptions, type Owned } from "./items.ts";

@@ -1,7 +1,6 @@
 import { VersionedCache } from "../engine/mod.ts";
 import { etagOf, quickEtagOf } from "../web/headers.ts";
 import { Representation } from "../web/mod.ts";
-import { asExtension } from "../web/openapi.ts";
 import { Invalid, type Schema, text } from "../web/schema.ts";
 import type { ItemPage, ItemQuery, Items } from "./items.ts";
 
@@ -13,12 +12,11 @@ const OVERHEAD = 2_000;
 /** The id of the last item before the page. Its text is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {
   ...text(),
+  isExtension: true,
   json: {
     type: "string",
     minLength: 1,
-    description: asExtension(
-      "Where the page starts: the `cursor` in the `Link` header of the previous page.",
-    ),
+    description: "Where the page starts: the `cursor` in the `Link` header of the previous page.",
   },
   accepts: (value): value is number => Number.isSafeInteger(value),
   parse(value, subject) {

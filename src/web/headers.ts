@@ -13,7 +13,6 @@
  *
  * @module
  */
-import { asExtension } from "./interface.ts";
 import { wasSentTwice } from "./request.ts";
 import { Invalid, isValid, type Optional, optional, type Schema, text } from "./schema.ts";
 
@@ -53,11 +52,10 @@ export function entityTags(description: string): Optional<string> {
 }
 
 /** The If-None-Match header of a read (RFC 9110 section 13.1.2). A malformed one is ignored. */
-export const IF_NONE_MATCH: Optional<string> = optional(
-  text({
-    description: asExtension("The ETag of a cached response. If it is current, you get 304."),
-  }),
-);
+export const IF_NONE_MATCH: Optional<string> = {
+  ...optional(text({ description: "The ETag of a cached response. If it is current, you get 304." })),
+  isExtension: true,
+};
 
 /** The response for a client whose copy is current. */
 export const NOT_MODIFIED = {
@@ -82,15 +80,17 @@ export const REPLAY_HOURS = 24;
  * ```
  */
 export const IDEMPOTENCY_KEY: Optional<string> = header(
-  once(text({
-    pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
-    rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
-    description: asExtension(
-      `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
+  once({
+    isExtension: true,
+    ...text({
+      pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
+      rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
+      description:
+        `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
         "response again, and nothing is created twice. A body with the same values is the same, however it is written. " +
         `A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
-    ),
-  })),
+    }),
+  }),
   (key) => key.replaceAll('"', ""),
 );
 

@@ -16,8 +16,20 @@
  *   summary: "Wave",
  *   params: { name: text() },
  * }, () => new Response());
- * const texts = { title: "Waves", summary: "", description: "", credential: "" };
- * const document = openApiDocument([wave], "", { path: "/v1", ...texts, errors: [], error: ERRORS.not_found });
+ * const document = openApiDocument([wave], "", {
+ *   path: "/v1",
+ *   title: "Waves",
+ *   version: "1.0.0",
+ *   original: undefined,
+ *   summary: "",
+ *   description: "",
+ *   contact: { name: "Ann" },
+ *   license: { name: "MIT", identifier: "MIT" },
+ *   credential: "",
+ *   headers: [],
+ *   errors: [],
+ *   error: ERRORS.not_found,
+ * });
  * assertMatch(JSON.stringify(document), /"\/waves\/\{name\}":\{"get":\{"operationId":"wave"/);
  * ```
  *
@@ -26,7 +38,6 @@
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
 import { type ErrorKind, ERRORS } from "./error.ts";
 import { NO_IDEMPOTENCY_KEY } from "./headers.ts";
-import { asExtension, INTERFACE } from "./interface.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { stringifyJson } from "./json.ts";
 import {
@@ -42,19 +53,21 @@ import {
   text,
 } from "./schema.ts";
 
-export { asExtension, INTERFACE, ORIGINAL } from "./interface.ts";
-
-/** Prefix of the interface's paths. */
-export const BASE_PATH = "/v1";
-
 /** A description of the operations below a path. */
 export interface Interface {
   readonly path: string;
+  readonly version: string;
+  /** The version without extensions, which the document marks; undefined if it marks none. */
+  readonly original: string | undefined;
+  readonly contact: { readonly name: string };
+  readonly license: { readonly name: string; readonly identifier: string };
   readonly title: string;
   readonly summary: string;
   readonly description: string;
   /** Describes the bearer token of its operations. */
   readonly credential: string;
+  /** Names of headers that all its responses have, beside X-Request-Id. */
+  readonly headers: readonly string[];
   /** Errors that no operation declares, such as those of proxies. */
   readonly errors: readonly ErrorKind[];
   /** The example of an Error body. */
@@ -116,7 +129,10 @@ const HEADERS: Readonly<Record<string, object>> = {
   "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
   "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
 };
-const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) => name.includes("RateLimit"));
+/** Names of the headers of limits. */
+export const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) =>
+  name.includes("RateLimit")
+);
 /** Headers of errors by status, in addition to `Cache-Control`. */
 const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
   [401, ["WWW-Authenticate"]],
@@ -175,8 +191,8 @@ export function errorsOfAll(
   return [...kinds].sort((one, other) => one.status - other.status);
 }
 
-/** Whether a document includes an operation: it has a tag, and its path is below the server's URL. */
-export function isDocumented({ tag, path }: DeclaredOperation, base: string = BASE_PATH): boolean {
+/** Whether a document includes an operation: it has a tag, and its path is below the server's. */
+export function isDocumented({ tag, path }: DeclaredOperation, base: string): boolean {
   return tag !== undefined && path.startsWith(`${base}/`);
 }
 
@@ -190,28 +206,23 @@ export function openApiDocument(
   base: string,
   described: Interface,
 ): object {
-  const { title, summary, description, credential } = described;
+  const { title, version, summary, description, contact, license, credential } = described;
   const operations = all.filter((operation) => isDocumented(operation, described.path));
   const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
   const kinds = errorsOfAll(operations, described.errors);
   const error = errorOf(kinds, described.error);
-  const responses = errorResponses(operations, kinds, error);
+  const responses = errorResponses(operations, kinds, error, described);
   const paths = [...byPath].map(([path, own]) => [
     path,
-    Object.fromEntries(own.map((operation) => [operation.method.toLowerCase(), operationObject(operation)])),
+    Object.fromEntries(
+      own.map((operation) => [operation.method.toLowerCase(), operationObject(operation, described)]),
+    ),
   ]);
   const text = stringifyJson([paths, responses]);
   const headers = Object.entries(HEADERS).filter(([name]) => text.includes(`"${referenceTo(name)}"`));
   return {
     openapi: "3.1.0",
-    info: {
-      title,
-      version: INTERFACE.version,
-      summary,
-      description,
-      contact: INTERFACE.contact,
-      license: INTERFACE.license,
-    },
+    info: { title, version, summary, description, contact, license },
     servers: [{ url: base + described.path }],
     security: [{ bearer: [] }],
     tags: [...new Set(operations.map(({ tag }) => tag))],
@@ -229,14 +240,14 @@ export function openApiDocument(
 }
 
 /** The operation in the document. JSON leaves out undefined fields. */
-function operationObject(operation: DeclaredOperation): object {
+function operationObject(operation: DeclaredOperation, described: Interface): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
-  const parameters = parametersOf(operation).map(parameterObject);
+  const parameters = parametersOf(operation).map((parameter) => parameterObject(parameter, described));
   return {
     operationId: id,
     tags: [tag?.name],
     summary,
-    description: operation.isExtension ? asExtension(description, "\n\n") : description,
+    description: operation.isExtension ? asExtension(description, "\n\n", described) : description,
     deprecated: deprecated && true,
     security: access.hasCredential ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,
@@ -244,7 +255,7 @@ function operationObject(operation: DeclaredOperation): object {
     responses: Object.fromEntries([
       ...Object.entries(operation.answers).map((
         [status, answer],
-      ) => [status, answerObject(answer, operation)]),
+      ) => [status, answerObject(answer, operation, described)]),
       ...errorsByStatus(operation).map(([status, kinds]) => [
         status,
         { $ref: `#/components/responses/${responseName(status)}`, description: meaningsOf(kinds) },
@@ -252,6 +263,12 @@ function operationObject(operation: DeclaredOperation): object {
       ["default", { $ref: `#/components/responses/${DEFAULT}` }],
     ]),
   };
+}
+
+/** The description of an extension, followed by `space` and a note that the original interface does not have it. */
+function asExtension(description: string, space: string, { original }: Interface): string {
+  if (original === undefined) return description;
+  return `${description}${space}An extension: not part of the original interface, version ${original}.`;
 }
 
 /** A parameter or header of a request. */
@@ -269,13 +286,14 @@ function parametersOf({ params, query, headers }: DeclaredOperation): Parameter[
   ).filter(({ schema }) => schema !== NO_IDEMPOTENCY_KEY);
 }
 
-function parameterObject({ name, place, schema }: Parameter): object {
+function parameterObject({ name, place, schema }: Parameter, described: Interface): object {
   const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
+  const isMarked = schema.isExtension && description !== undefined;
   return {
     name,
     in: place,
     required: isRequired(schema) || undefined,
-    description,
+    description: isMarked ? asExtension(description, " ", described) : description,
     schema: json,
     example,
   };
@@ -295,10 +313,14 @@ function headersOf({ deprecated, headers }: DeclaredOperation): readonly string[
   return [...(deprecated ? DEPRECATION_HEADERS : []), ...("Prefer" in headers ? ["Preference-Applied"] : [])];
 }
 
-function answerObject({ description, body, headers = [] }: Answer, operation: DeclaredOperation): object {
+function answerObject(
+  { description, body, headers = [] }: Answer,
+  operation: DeclaredOperation,
+  described: Interface,
+): object {
   return {
     description,
-    headers: references(headers, operation),
+    headers: references(headers, operation, described),
     content: body && { "application/json": { schema: body.json } },
   };
 }
@@ -308,13 +330,14 @@ function errorResponses(
   operations: readonly DeclaredOperation[],
   kinds: readonly ErrorKind[],
   { json: schema }: Schema,
+  described: Interface,
 ): object {
   const byStatus = Map.groupBy(kinds, ({ status }) => status);
   const responses = [...byStatus].flatMap(([status, kinds]) => {
     const own = operations.filter((operation) => errorsOf(operation).some((kind) => kind.status === status));
     if (own.length === 0) return [];
     const headers = own.map((operation) =>
-      references(["Cache-Control", ...ERROR_HEADERS.get(status) ?? []], operation)
+      references(["Cache-Control", ...ERROR_HEADERS.get(status) ?? []], operation, described)
     );
     const examples = Object.fromEntries(kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]));
     const content = { "application/json": { schema, examples } };
@@ -343,9 +366,8 @@ function exampleOf({ code, means, status }: ErrorKind): object {
 }
 
 /** References to these headers and to those of every response of the operation. */
-function references(names: readonly string[], operation: DeclaredOperation): object {
-  const limits = operation.path.startsWith(`${BASE_PATH}/`) ? LIMIT_HEADERS : [];
-  const all = ["X-Request-Id", ...limits, ...names, ...headersOf(operation)];
+function references(names: readonly string[], operation: DeclaredOperation, described: Interface): object {
+  const all = ["X-Request-Id", ...described.headers, ...names, ...headersOf(operation)];
   return Object.fromEntries(all.map((name) => [name, { $ref: referenceTo(name) }]));
 }
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
-import { INTERFACE } from "../../src/web/interface.ts";
+import { INTERFACE } from "../../src/resource/interface.ts";
 import { Harness } from "../support/harness.ts";
 
 Deno.test("CHANGES.md starts with the current version", async () => {

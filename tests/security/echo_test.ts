@@ -1,3 +1,4 @@
+import { BASE_PATH } from "../../src/resource/interface.ts";
 import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../src/web/openapi.ts";
@@ -13,7 +14,7 @@ const RANDOM = "ThisIsNoKeyThoughItLooksLikeOneOfThose";
 const SECRET = `as_test_${RANDOM}`;
 const LIVE = `as_live_${RANDOM}`;
 const STRICT = { prefer: "handling=strict" };
-const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
+const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation, BASE_PATH));
 
 /** A valid request with this text in every string field without an enum. */
 function withText(text: string, { operation: { body }, request }: Sample): Sample["request"] {

@@ -25,7 +25,7 @@ export async function putToysInPlace(folder: string): Promise<void> {
   if (code === undefined) throw new Error("src/README.md has no catalogue of toys");
   await Deno.writeTextFile(`${folder}/src/catalogue.ts`, `${code.replaceAll(`\n${indent}`, "\n")}\n`);
   await rewrite(
-    `${folder}/src/web/interface.ts`,
+    `${folder}/src/resource/interface.ts`,
     (text) => text.replace(/(?<=ORIGINAL: .* = )".*"/, "undefined"),
   );
 }

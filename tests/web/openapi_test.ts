@@ -1,3 +1,4 @@
+import { BASE_PATH } from "../../src/resource/interface.ts";
 import { ACCESS } from "../../src/resource/access.ts";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
@@ -28,7 +29,7 @@ import { PROVOCATIONS, provoke } from "./provocations.ts";
 const NOT_PROVOKED: readonly string[] = ["internal_error", "store_unavailable", "request_timeout"];
 const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
 const { document: DOCUMENT } = DESCRIPTION;
-const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation));
+const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation, BASE_PATH));
 
 Deno.test("openApiDocument() describes each operation below /v1 once, and whether it requires a key", () => {
   const below = SAMPLES.filter(({ operation }) => operation.path.startsWith("/v1/"));

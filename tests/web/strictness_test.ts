@@ -2,7 +2,7 @@ import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
-import { ORIGINAL } from "../../src/web/interface.ts";
+import { BASE_PATH, ORIGINAL } from "../../src/resource/interface.ts";
 import { assertError } from "../support/assertions.ts";
 import { addKnownAccounts, ALL, credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
 import { Description } from "../support/openapi.ts";
@@ -63,7 +63,7 @@ for (const sample of SAMPLES) {
 }
 
 Deno.test("openApiDocument() declares Prefer, closed bodies and Preference-Applied as the operations have them", () => {
-  for (const sample of SAMPLES.filter(({ operation }) => isDocumented(operation))) {
+  for (const sample of SAMPLES.filter(({ operation }) => isDocumented(operation, BASE_PATH))) {
     const { operation } = sample;
     const { parameters = [], responses } = DESCRIPTION.describes(operation) ?? {};
     const isLenient = CLIENTS.includes(sample) && !operation.isExtension;
