@@ -1,7 +1,6 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { bearerToken, wasSentTwice } from "../web/headers.ts";
-import { type Access, ApiError, errorResponse, shared } from "../web/mod.ts";
-import { ACCESS, ACCESS_ERRORS } from "../resource/mod.ts";
+import { ApiError, errorResponse, shared } from "../web/mod.ts";
+import { ACCESS_ERRORS } from "../resource/mod.ts";
 import {
   challengeOf,
   type Environment,
@@ -13,7 +12,8 @@ import {
 
 const QUOTE = /^["']|["']$/;
 const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
-const SENT_TWICE = "The Authorization header was sent twice.";
+/** The message to clients that sent two Authorization headers. */
+export const SENT_TWICE = "The Authorization header was sent twice.";
 
 /** The error for a suspended account's keys. */
 export const ACCOUNT_SUSPENDED: ApiError = new ApiError(
@@ -60,33 +60,7 @@ export function unauthorizedIn({ realm, environment }: Realm): (authorization: s
   };
 }
 
-/** Returns a function that checks whether an Authorization header has one of the tokens, in constant time. */
-export function tokenCheck(tokens: readonly string[]): (authorization: string | null) => boolean {
-  const expected = tokens.map(digest);
-  return (authorization) => {
-    const given = digest(bearerToken(authorization) ?? "");
-    return expected.map((token) => timingSafeEqual(token, given)).includes(true);
-  };
-}
-
-/** The 401 for a wrong operator token, with its challenge (RFC 6750 section 3). */
-export function wrongOperatorToken(
-  access: Access,
-  realm: string,
-  authorization: string | null,
-): Response {
-  const name = access === ACCESS.metrics ? "METRICS_TOKEN" : "OPERATOR_TOKEN";
-  const message = hasTwoCredentials(authorization)
-    ? SENT_TWICE
-    : `Send the operator's token as 'Authorization: Bearer <${name}>'.`;
-  const headers = { "www-authenticate": challengeOf(`${realm}-operator`) };
-  return errorResponse(new ApiError(ACCESS_ERRORS.invalid_operator_token, message, headers));
-}
-
-function hasTwoCredentials(authorization: string | null): boolean {
+/** Whether an Authorization header was sent twice, which joins two credentials. */
+export function hasTwoCredentials(authorization: string | null): boolean {
   return wasSentTwice(authorization ?? "", (value) => CREDENTIALS.test(value));
-}
-
-function digest(text: string): Uint8Array {
-  return createHash("sha256").update(text).digest();
 }

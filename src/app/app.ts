@@ -20,13 +20,8 @@ import {
 } from "../web/mod.ts";
 import { ACCESS, BASE_PATH, needsToken, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
-import {
-  ACCOUNT_SUSPENDED,
-  type Realm,
-  SUSPENDED,
-  unauthorizedIn,
-  wrongOperatorToken,
-} from "../accounts/bearer.ts";
+import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
+import { wrongOperatorToken } from "../operator/token.ts";
 import type { Admissions, Caller } from "./admission.ts";
 import {
   type Arrival,

@@ -13,11 +13,11 @@ import {
 import { type Account, ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
 import { AccountStore } from "../accounts/account_store.ts";
-import { tokenCheck } from "../accounts/bearer.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
 import type { Part } from "../operator/part.ts";
+import { tokenCheck } from "../operator/token.ts";
 import { MESSAGES } from "../messages/messages.ts";
 import { PAGE } from "../page/page_operations.ts";
 import { Admissions } from "./admission.ts";
