@@ -169,6 +169,16 @@ Deno.test("plan() judges each refusal by its own request, and bans at the last s
   assertEquals(refusals, { minute: NOON, first, count: 4, strikes: 2 });
 });
 
+Deno.test("plan() begins no ban for strikes of a minute that is over, or without a new one", () => {
+  const refusals = { minute: NOON, first: 0, count: 300, strikes: 300 };
+  const late = planFor({}, { debt: { ...NO_DEBT, refusals }, requests: [A] }, LIMITS, LATER);
+  const full = { used: 60, usedToday: 60, strikes: 300, noLeasesUntil: LATER };
+  const { refused, usage } = planFor(full, { requests: [A] });
+
+  assertEquals([late.granted, late.usage.bans], [[A], 0]);
+  assertEquals([refused, usage.bans], [[{ request: A, refusal: "minute" }], 0]);
+});
+
 Deno.test("plan() counts no refusal of a request that is spared", () => {
   const { refused, isChange } = planFor(
     { used: 60, usedToday: 60, noLeasesUntil: LATER },
