@@ -1,3 +1,4 @@
+import { isIPv4, isIPv6 } from "node:net";
 import { isUrl } from "../engine/mod.ts";
 import { ANY_ADDRESS } from "../web/mod.ts";
 import { Invalid, oneOf, text } from "../web/schema.ts";
@@ -50,8 +51,8 @@ export const SETTINGS = {
   ),
   serveAddress: optional(
     "DENO_SERVE_ADDRESS",
-    "where to listen in place of `HOST` and `PORT`: `tcp:HOST:PORT`, `unix:PATH` or `vsock:CID:PORT`",
-    text().parse,
+    "where to listen in place of `HOST` and `PORT`: `tcp:IP:PORT`, `unix:PATH` or `vsock:CID:PORT`",
+    readServeAddress,
   ),
   kvPath: setting(
     "KV_PATH",
@@ -204,6 +205,17 @@ function readKvPath(text: string, name: string): string | undefined {
     );
   }
   return text || undefined;
+}
+
+/** An address that Deno understands. It ignores any other, and listens on HOST and PORT. */
+function readServeAddress(text: string, name: string): string {
+  const [, scheme, place = "", port] = /^(?:duplicate,)?(tcp|vsock):(.+):(\d+)$/.exec(text) ?? [];
+  const isTcp = scheme === "tcp" && Number(port) <= 65_535 &&
+    (isIPv4(place) || (/^\[.+\]$/.test(place) && isIPv6(place.slice(1, -1))));
+  const isVsock = scheme === "vsock" && /^(?:-1|\d+)$/.test(place) &&
+    Math.max(Number(place), Number(port)) < 2 ** 32;
+  if (isTcp || isVsock || /^(?:duplicate,)?(?:unix:.|tunnel:)/.test(text)) return text;
+  throw new Invalid(`${name} must be tcp:IP:PORT (IPv6 in brackets), unix:PATH or vsock:CID:PORT`);
 }
 
 function readBaseUrl(text: string, name: string): string {

@@ -21,7 +21,10 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ PORT: "0" }, { port: 0 }],
   [{ PORT: "65535" }, { port: 65535 }],
   [{ HOST: "127.0.0.1" }, { host: "127.0.0.1" }],
-  [{ DENO_SERVE_ADDRESS: "unix:/run/a.sock" }, { serveAddress: "unix:/run/a.sock" }],
+  ...[
+    ..."tcp:127.0.0.1:65535 tcp:[::1]:0 unix:/run/a.sock vsock:-1:4294967295 vsock:2:80".split(" "),
+    ..."duplicate,tcp:0.0.0.0:80 duplicate,unix:a duplicate,vsock:2:80 duplicate,tunnel:".split(" "),
+  ].map((serveAddress) => [{ DENO_SERVE_ADDRESS: serveAddress }, { serveAddress }] as const),
   [{ KV_PATH: ":memory:" }, { kvPath: ":memory:" }],
   [{ KV_PATH: "/srv/store.kv" }, { kvPath: "/srv/store.kv" }],
   [{ KV_PATH: SERVER }, { kvPath: SERVER }],
@@ -89,6 +92,11 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
   ["PORT", "be an integer from 0 to 65535", [
     ..."65536 99999 100000 -1 +80 80.0 8e3 0x50 http ８０".split(" "),
     ...[" 80", "80 ", "80\n"],
+  ]],
+  ["DENO_SERVE_ADDRESS", "be tcp:IP:PORT (IPv6 in brackets), unix:PATH or vsock:CID:PORT", [
+    ..."foo unix: unix=/tmp/x :18034 TCP:127.0.0.1:80 duplicate,foo duplicate, tunnel".split(" "),
+    ..."tcp:127.0.0.1 tcp:localhost:80 tcp:256.0.0.1:80 tcp::80 tcp:::1:80 tcp:0.0.0.0:65536".split(" "),
+    ..."tcp:[127.0.0.1]:80 tcp:[::]:+80 vsock:2 vsock:x:80 vsock:-2:80 vsock:2:4294967296".split(" "),
   ]],
   ["KV_PATH", "be a file, :memory: or an http or https URL", [
     ..."ftp://kv.example htps://kv.example file:///srv/store.kv http://".split(" "),
