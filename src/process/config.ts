@@ -34,9 +34,9 @@ const TOKEN_VARIETY = 6;
 /** A token of the characters that a bearer credential may have (RFC 6750 section 2.1). */
 const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
 const TOKENS = text({
-  pattern: new RegExp(`^${TOKEN}(?:,${TOKEN})?$`),
+  pattern: new RegExp(`^(${TOKEN})(?:,(?!\\1$)${TOKEN})?$`),
   rule:
-    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two such tokens separated by a comma`,
+    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two different such tokens separated by a comma`,
 });
 const ENVIRONMENTS: readonly Environment[] = ["production", "staging"];
 

@@ -113,10 +113,11 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
   ]],
   [
     "OPERATOR_TOKEN",
-    "be at least 32 letters, digits or any of -._~+/=, or two such tokens separated by a comma",
+    "be at least 32 letters, digits or any of -._~+/=, or two different such tokens separated by a comma",
     [
       ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
       ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
+      `${TOKEN},${TOKEN}`,
       ...[`${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
     ],
   ],
