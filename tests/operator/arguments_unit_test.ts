@@ -17,7 +17,7 @@ const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "The commands are accounts": ["", "cats list", "account list", "create"],
   "An argument that begins with one - must have at most 100 characters": [
     `accounts list -${"h".repeat(100)}`,
-    `items -${"h".repeat(1_000_000)}`,
+    "items <options>",
   ],
   "Name a command": ["accounts", "items"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
@@ -94,6 +94,7 @@ const words = new Map([
   ["<long>", "a".repeat(101)],
   ["<escape>", "a\u001b[2J"],
   ["<half>", "half \ud83d"],
+  ["<options>", `-${"h".repeat(1_000_000)}`],
 ]);
 
 /** Runs a command line that needs neither a store nor input. Returns its exit code and output. */

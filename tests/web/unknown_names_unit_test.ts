@@ -19,9 +19,12 @@ Deno.test.each([
   ["date", undefined],
   ["id", undefined],
   ["categoryName", undefined],
-  ["x".repeat(65_536), undefined],
 ])("nearestName() of %j is %j", (name, nearest) => {
   assertEquals(nearestName(name, KNOWN), nearest);
+});
+
+Deno.test("nearestName() of 65,536 characters is undefined", () => {
+  assertEquals(nearestName("x".repeat(65_536), KNOWN), undefined);
 });
 
 Deno.test("nearestName() prefers the name with the fewest differences, and the first of two", () => {
@@ -40,9 +43,12 @@ Deno.test.each([
   ["né🐕", '"né🐕"'],
   ["x".repeat(40), "x".repeat(40)],
   ["x".repeat(41), `"${"x".repeat(40)}…"`],
-  ["🐕".repeat(100_000), `"${"🐕".repeat(40)}…"`],
   [`as_test_${"k".repeat(38)}`, '"[key]"'],
   [`key: as_live_${"k".repeat(50)}`, '"key: [key]"'],
 ])("shownName() of %j is %s", (name, shown) => {
   assertEquals(shownName(name), shown);
+});
+
+Deno.test("shownName() of 100,000 characters shows 40, whole ones", () => {
+  assertEquals(shownName("🐕".repeat(100_000)), `"${"🐕".repeat(40)}…"`);
 });
