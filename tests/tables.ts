@@ -128,7 +128,7 @@ function leftovers(path: string, text: string): string[] {
     ...(ORIGINAL === undefined ? ["interface 1\\.0\\.0"] : []),
   ];
   if (words.length === 0) return [];
-  return text.split(/^(?=#+ )/m).flatMap((section) => {
+  return text.split(/^(?=##+ )/m).flatMap((section) => {
     const found = new Set(section.match(RegExp(`\\b(?:${words.join("|")})\\b`, "gi")));
     const heading = path.endsWith(".md") ? `, ${section.split("\n", 1)}` : "";
     return found.size === 0 ? [] : [`${path}${heading}: ${[...found].join(", ")}`];
