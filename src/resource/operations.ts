@@ -1,5 +1,6 @@
 import { whenReady } from "../base/mod.ts";
 import {
+  type Deprecation,
   deprecationHeaders,
   DEPRECATIONS_PATH,
   entityTags,
@@ -42,29 +43,29 @@ export function itemOperations(
   { publicUrl = "", maxBytes }: ItemOperationsOptions,
 ): Operation[] {
   const { resource } = items;
-  const { path, schemas, errors, nouns: { an, one, many } } = resource;
   const deprecated = resource.get?.deprecated && {
     ...resource.get.deprecated,
     document: publicUrl + DEPRECATIONS_PATH,
-    successor: publicUrl + path,
+    successor: publicUrl + resource.path,
   };
   const pages = new Pages(items, { maxBytes, itemHeaders: deprecated ? deprecationHeaders(deprecated) : {} });
-  const common = { access: ACCESS.key, tag: resource.tag } as const;
-  const lenient = resource.isLenient ? { isLenient: true } as const : {};
-  const ofItem = { ...common, path: `${path}/{${resource.id}}`, params: { [resource.id]: idOf(resource) } };
-  const ofOwner = {
-    ...ofItem,
-    headers: preconditionsOf(resource),
-    errors: [errors.notYours, errors.notFound, ERRORS.precondition_failed],
-  };
+  return [
+    listItems(resource, pages),
+    createItem(items),
+    getItem(resource, pages, deprecated),
+    updateItem(items),
+    deleteItem(items),
+  ];
+}
 
-  const list = operation(
+function listItems(resource: Resource, pages: Pages): Operation {
+  const { schemas, nouns: { many } } = resource;
+  return operation(
     {
-      ...common,
-      ...lenient,
+      ...ofCollection(resource),
+      ...leniencyOf(resource),
       id: `list${resource.items}`,
       method: "GET",
-      path,
       summary: `List ${many}`,
       description:
         `Returns ${many} in ascending order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
@@ -86,14 +87,17 @@ export function itemOperations(
     ({ query, headers }, { base }) =>
       whenReady(pages.page(query), (page) => page.respondTo(headers["If-None-Match"], base)),
   );
+}
 
-  const createId = `create${resource.item}`;
-  const create = operation({
-    ...common,
-    ...lenient,
-    id: createId,
+function createItem(items: Items): Operation {
+  const { resource } = items;
+  const { path, fields, schemas, nouns: { an, one } } = resource;
+  const id = `create${resource.item}`;
+  return operation({
+    ...ofCollection(resource),
+    ...leniencyOf(resource),
+    id,
     method: "POST",
-    path,
     summary: `Add ${an}`,
     description: `Adds ${an} to the catalogue.`,
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
@@ -107,26 +111,28 @@ export function itemOperations(
     },
     errors: [ERRORS.idempotency_key_reused],
   }, async ({ headers, body, bytes }, call: Call) => {
-    const id = await items.ids.next();
+    const itemId = await items.ids.next();
     return await createOnce<string>(headers["Idempotency-Key"], call, {
-      operation: createId,
-      ...{ bytes, body, fields: resource.fields },
-      creation: items.adding({ id, ...body }, call.accountId),
+      ...{ operation: id, bytes, body, fields },
+      creation: items.adding({ id: itemId, ...body }, call.accountId),
       reply(json) {
-        const location = `${call.base}${path}/${id}`;
+        const location = `${call.base}${path}/${itemId}`;
         // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends head and
         // body in one system call.
         const headers = { location, "content-location": location, etag: quickEtagOf(json) };
         return { status: 201, headers, body: json };
       },
-      unused: () => items.ids.giveBack(id),
+      unused: () => items.ids.giveBack(itemId),
     });
   });
+}
 
-  const get = operation(
+function getItem(resource: Resource, pages: Pages, deprecated: Deprecation | undefined): Operation {
+  const { schemas, errors, nouns: { an, one } } = resource;
+  return operation(
     {
-      ...ofItem,
-      ...lenient,
+      ...ofItem(resource),
+      ...leniencyOf(resource),
       ...deprecated && {
         deprecated,
         description: `Deprecated, and will be removed on ${
@@ -143,15 +149,19 @@ export function itemOperations(
       },
       errors: [errors.notFound],
     },
-    ({ params, headers }) =>
-      whenReady(pages.single(idIn(params)), (single) => {
+    ({ params: { [resource.id]: id = NaN }, headers }) =>
+      whenReady(pages.single(id), (single) => {
         if (single === null) throw notFound(resource);
         return single.respondTo(headers["If-None-Match"]);
       }),
   );
+}
 
-  const update = operation({
-    ...ofOwner,
+function updateItem(items: Items): Operation {
+  const { resource } = items;
+  const { schemas, nouns: { an, one } } = resource;
+  return operation({
+    ...ofOwner(resource),
     ...resource.update,
     id: `update${resource.item}`,
     method: "PATCH",
@@ -162,46 +172,69 @@ export function itemOperations(
     body: schemas.patch,
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: schemas.item, headers: ["ETag"] } },
-  }, async ({ params, headers, body }, { transact, accountId }: Call) => {
-    const changed = await transact(
-      items.changing(idIn(params), (owned) => resource.changed(changeable(owned, accountId, headers), body)),
-    );
+  }, async ({ params: { [resource.id]: id = NaN }, headers, body }, { transact, accountId }: Call) => {
+    const changed = await transact(items.changing(id, (owned) => {
+      return resource.changed(changeable(resource, owned, accountId, headers), body);
+    }));
     if (changed === null) throw notFound(resource);
     const json = stringifyJson(changed.item);
     return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
   });
+}
 
-  const remove = operation({
-    ...ofOwner,
+function deleteItem(items: Items): Operation {
+  const { resource } = items;
+  const { an, one } = resource.nouns;
+  return operation({
+    ...ofOwner(resource),
     ...resource.delete,
     id: `delete${resource.item}`,
     method: "DELETE",
     summary: `Delete ${an}`,
     description: `Only the account that added the ${one} can delete it. Its id is never reused.`,
     answers: { 204: { description: `The ${one} was deleted` } },
-  }, async ({ params, headers }, { transact, accountId }: Call) => {
-    await transact(items.changing(idIn(params), (owned) => {
-      changeable(owned, accountId, headers);
+  }, async ({ params: { [resource.id]: id = NaN }, headers }, { transact, accountId }: Call) => {
+    await transact(items.changing(id, (owned) => {
+      changeable(resource, owned, accountId, headers);
       return null;
     }));
     return createResponse(null, { status: 204 });
   });
+}
 
-  function idIn({ [resource.id]: id = NaN }: Readonly<Record<string, number>>): number {
-    return id;
+function ofCollection({ tag, path }: Resource) {
+  return { access: ACCESS.key, tag, path } as const;
+}
+
+function ofItem(resource: Resource) {
+  const { path, id } = resource;
+  return { ...ofCollection(resource), path: `${path}/{${id}}`, params: { [id]: idOf(resource) } };
+}
+
+function ofOwner(resource: Resource) {
+  const { notYours, notFound } = resource.errors;
+  const errors = [notYours, notFound, ERRORS.precondition_failed];
+  return { ...ofItem(resource), headers: preconditionsOf(resource), errors };
+}
+
+function leniencyOf({ isLenient }: Resource): Pick<Resource, "isLenient"> {
+  return isLenient ? { isLenient } : {};
+}
+
+/** The item. Throws an ApiError unless the account owns it and the preconditions hold (RFC 9110 section 13.2). */
+function changeable(
+  resource: Resource,
+  owned: Owned | null,
+  accountId: string,
+  preconditions: Preconditions,
+): Item {
+  const { errors, nouns: { an, one } } = resource;
+  if (owned === null) throw notFound(resource);
+  if (owned.ownerId !== accountId) {
+    throw new ApiError(errors.notYours, `Only the account that added ${an} may update or delete it.`);
   }
-
-  /** The item. Throws an ApiError unless the account owns it and the preconditions hold (RFC 9110 section 13.2). */
-  function changeable(owned: Owned | null, accountId: string, headers: Preconditions): Item {
-    if (owned === null) throw notFound(resource);
-    if (owned.ownerId !== accountId) {
-      throw new ApiError(errors.notYours, `Only the account that added ${an} may update or delete it.`);
-    }
-    requirePreconditions(headers, quickEtagOf(stringifyJson(owned.item)), one);
-    return owned.item;
-  }
-
-  return [list, create, get, update, remove];
+  requirePreconditions(preconditions, quickEtagOf(stringifyJson(owned.item)), one);
+  return owned.item;
 }
 
 /** The query parameters of a list's filters. */

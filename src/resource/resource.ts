@@ -192,24 +192,28 @@ export function resource(declaration: Declaration): Resource {
         }),
       ),
     },
-    errors: {
-      notFound: {
-        code: `${code}_not_found`,
-        status: 404,
-        means: `No ${one} has this id.`,
-        todo: `List the ${many} to find the right id.`,
-      },
-      notYours: {
-        code: `not_your_${code}`,
-        status: 403,
-        means: `Another account added the ${one}.`,
-        todo: `Leave the ${one} as it is.`,
-      },
-    },
+    errors: errorsOf(code, one, many),
     changed({ id, ...before }, patch) {
       const after: Record<string, unknown> = { ...before, ...patch };
       for (const field of removable) if (after[field] === null) after[field] = undefined;
       return { id, ...withDefaults(fields, after) };
+    },
+  };
+}
+
+function errorsOf(code: string, one: string, many: string): Resource["errors"] {
+  return {
+    notFound: {
+      code: `${code}_not_found`,
+      status: 404,
+      means: `No ${one} has this id.`,
+      todo: `List the ${many} to find the right id.`,
+    },
+    notYours: {
+      code: `not_your_${code}`,
+      status: 403,
+      means: `Another account added the ${one}.`,
+      todo: `Leave the ${one} as it is.`,
     },
   };
 }
