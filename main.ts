@@ -1,8 +1,8 @@
 import { Metrics, pause } from "./src/base/mod.ts";
 import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
-import { API_KEY_LIKE, clientAddress } from "./src/web/headers.ts";
+import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/web/mod.ts";
-import { openCollections, ResourceError } from "./src/resource/mod.ts";
+import { API_KEY_LIKE, openCollections, ResourceError } from "./src/resource/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
 import { InFlight } from "./src/app/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/app/log.ts";

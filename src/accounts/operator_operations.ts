@@ -16,7 +16,7 @@ import {
   text,
 } from "../web/schema.ts";
 import { type Limits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
+import { ACCESS, API_KEY_LIKE, type Call, type Operation } from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_EXISTS,
@@ -487,5 +487,8 @@ function open<Found>(found: Found | null, id: string): Found {
 type Kind = "" | "open ";
 
 function notFound(id: string, kind: Kind = ""): ApiError {
-  return new ApiError(ACCOUNT_NOT_FOUND, `There is no ${kind}account with the id ${shownName(id)}.`);
+  return new ApiError(
+    ACCOUNT_NOT_FOUND,
+    `There is no ${kind}account with the id ${shownName(id, API_KEY_LIKE)}.`,
+  );
 }

@@ -18,7 +18,15 @@ import {
   ownOf,
   readJsonObject,
 } from "../web/mod.ts";
-import { ACCESS, BASE_PATH, needsToken, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
+import {
+  ACCESS,
+  API_KEY_LIKE,
+  BASE_PATH,
+  needsToken,
+  type Operation,
+  STOPPING,
+  UNAVAILABLE,
+} from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
 import { wrongOperatorToken } from "../operator/token.ts";
@@ -250,7 +258,7 @@ export function createApp(options: AppOptions): App {
 
   /** The error that the client receives. Anything other than an ApiError is logged and stays internal. */
   function asApiError(error: unknown, { id, now, matched }: Arrival): ApiError {
-    const known = apiErrorOf(error);
+    const known = apiErrorOf(error, API_KEY_LIKE);
     if (known) return known;
     if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
     const isExpected = error instanceof StoreUnavailable;

@@ -1,4 +1,4 @@
-import { Invalid, type JsonObject, resolved, type Schema, stringifyJson } from "../web/schema.ts";
+import { Invalid, type JsonObject, phraseOf, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Item, Resource } from "../resource/mod.ts";
 import type { Client } from "./client.ts";
 import {
@@ -89,7 +89,7 @@ function parsePatch({ fields, schemas }: Resource, options: Arguments["options"]
     if (!(error instanceof Invalid)) throw error;
     const nameOption = (fault: string) =>
       fault.replace(/^The field (\w+)/, (_, name) => `--${optionOf(name)}`);
-    throw new UsageError(error.faults.map(nameOption).join("; "));
+    throw new UsageError(error.faults.map((fault) => nameOption(phraseOf(fault))).join("; "));
   }
 }
 

@@ -57,13 +57,21 @@ export const UNAVAILABLE: ApiError = new ApiError(
 );
 
 const ANY: readonly ErrorKind[] = [ACCESS_ERRORS.service_stopping, ACCESS_ERRORS.store_unavailable];
-const OF_OPERATORS = [...ANY, ACCESS_ERRORS.invalid_operator_token, ACCESS_ERRORS.rate_limit_minute];
+/** Matches anything in a text that may be an API key. */
+export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
+
+const OF_OPERATORS = {
+  secret: API_KEY_LIKE,
+  hasCredential: true,
+  errors: [...ANY, ACCESS_ERRORS.invalid_operator_token, ACCESS_ERRORS.rate_limit_minute],
+};
 
 /** Who may call an operation. */
 export const ACCESS: Readonly<Record<"key" | "address" | "public" | "operator" | "metrics", Access>> = {
   /** Clients with a valid API key. Requests count toward the account's limits. */
   key: {
     name: "key",
+    secret: API_KEY_LIKE,
     hasCredential: true,
     isStrict: true,
     errors: [
@@ -79,16 +87,17 @@ export const ACCESS: Readonly<Record<"key" | "address" | "public" | "operator" |
   /** Everyone. Requests count toward the limit of the client's address. */
   address: {
     name: "address",
+    secret: API_KEY_LIKE,
     hasCredential: false,
     isStrict: true,
     errors: [...ANY, ACCESS_ERRORS.rate_limit_minute],
   },
   /** Everyone. Requests do not count. */
-  public: { name: "public", hasCredential: false, isStrict: false, errors: ANY },
+  public: { name: "public", secret: API_KEY_LIKE, hasCredential: false, isStrict: false, errors: ANY },
   /** Operators, whose requests do not count. Other requests count toward the address's limit. */
-  operator: { name: "operator", hasCredential: true, isStrict: true, errors: OF_OPERATORS },
+  operator: { ...OF_OPERATORS, name: "operator", isStrict: true },
   /** Operators and Prometheus. Requests count as for `operator`. */
-  metrics: { name: "metrics", hasCredential: true, isStrict: false, errors: OF_OPERATORS },
+  metrics: { ...OF_OPERATORS, name: "metrics", isStrict: false },
 };
 
 /** Whether an operation needs one of the operator's tokens. */

@@ -38,7 +38,7 @@
  *
  * @module
  */
-export { ACCESS, ACCESS_ERRORS, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
+export { ACCESS, ACCESS_ERRORS, API_KEY_LIKE, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
 export { BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
 export { openCollections, ResourceError } from "./open.ts";

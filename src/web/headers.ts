@@ -26,7 +26,7 @@ export {
   isGone,
 } from "./deprecation.ts";
 export { etagOf, type Preconditions, quickEtagOf, requirePreconditions } from "./etag.ts";
-export { API_KEY_LIKE, bearerToken, clientAddress, wasSentTwice } from "./request.ts";
+export { bearerToken, clientAddress, wasSentTwice } from "./request.ts";
 
 const TAG = String.raw`(?:W\/)?"[!#-~\x80-\xff]*"`;
 /** A list of entity tags. Its elements may be empty (RFC 9110 sections 5.6.1 and 8.8.3). */

@@ -11,6 +11,7 @@ import {
   membersParser,
   type Optional,
   type ParsedMembers,
+  phraseOf,
   requireKnown,
   type Schema,
   strict,
@@ -74,6 +75,8 @@ export interface Access {
   readonly hasCredential: boolean;
   /** Whether operations refuse unknown fields and query parameters. */
   readonly isStrict: boolean;
+  /** Matches what may be a credential. Messages do not repeat it. */
+  readonly secret?: RegExp;
   /** Errors of all its operations, in addition to those of HTTP. */
   readonly errors: readonly ErrorKind[];
 }
@@ -203,8 +206,9 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
 
     async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
       const { object, bytes } = await call.readBody(rules);
-      const [{ headers, query }, parsed] = valid(() =>
-        together(() => parseHead(call), () => schema.parse(object, "", isStrict))
+      const [{ headers, query }, parsed] = valid(
+        access,
+        () => together(() => parseHead(call), () => schema.parse(object, "", isStrict)),
       );
       return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
     }
@@ -212,9 +216,9 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
     return function answer(call: Incoming): Response | Promise<Response> {
       if (deprecated) requireLasting(deprecated, call.now);
       declaration.before?.(call);
-      const inPath = valid(() => parseParams(call.params, "The path parameter "));
+      const inPath = valid(access, () => parseParams(call.params, "The path parameter "));
       if (body) return answerWithBody(body, inPath, call);
-      const { headers, query } = valid(() => parseHead(call));
+      const { headers, query } = valid(access, () => parseHead(call));
       return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
     };
   }
@@ -257,22 +261,21 @@ function headParser(headers: Members, query: Members, isStrict: boolean): (call:
 }
 
 /** Calls `parse`. @throws {ApiError} `invalid_request` if it throws Invalid. */
-function valid<Value>(parse: () => Value): Value {
+function valid<Value>({ secret }: Access, parse: () => Value): Value {
   try {
     return parse();
   } catch (error) {
-    throw apiErrorOf(error) ?? error;
+    throw apiErrorOf(error, secret) ?? error;
   }
 }
 
 /** The error as clients get it, with the faults if it is Invalid; undefined if it must stay internal. */
-export function apiErrorOf(error: unknown): ApiError | undefined {
+export function apiErrorOf(error: unknown, secret?: RegExp): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (!(error instanceof Invalid)) return undefined;
   const { faults } = error;
   const more = faults.length > MAX_FAULTS ? [`And ${faults.length - MAX_FAULTS} more`] : [];
-  const sentences = [...faults.slice(0, MAX_FAULTS), ...more].map((fault) =>
-    fault.endsWith("?") ? fault : `${fault}.`
-  );
+  const phrases = faults.slice(0, MAX_FAULTS).map((fault) => phraseOf(fault, secret));
+  const sentences = [...phrases, ...more].map((phrase) => phrase.endsWith("?") ? phrase : `${phrase}.`);
   return new ApiError(ERRORS.invalid_request, sentences.join(" "));
 }

@@ -16,9 +16,6 @@ export function wasSentTwice(joined: string, isValid: (value: string) => boolean
   return !isValid(joined) && joined.split(", ").every(isValid);
 }
 
-/** Matches anything in a text that may be an API key. */
-export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
-
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** The bearer token in an Authorization header (RFC 6750 section 2.1); undefined if there is none. */

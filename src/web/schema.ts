@@ -111,15 +111,23 @@ type Annotations = Pick<JsonSchema, "description" | "examples" | "format" | "x-e
 /** Maximum number of faults that a message shows. */
 export const MAX_FAULTS = 5;
 
-/** A value does not match its schema. Each fault is a phrase, such as `name must be a string`. */
+/** A phrase, such as `name must be a string`; a function if it repeats a name of the client, without what matches. */
+export type Fault = string | ((secret?: RegExp) => string);
+
+/** A value does not match its schema. */
 export class Invalid extends Error {
   override readonly name = "Invalid";
-  readonly faults: readonly string[];
+  readonly faults: readonly Fault[];
 
-  constructor(...faults: readonly string[]) {
-    super(faults.join("; "));
+  constructor(...faults: readonly Fault[]) {
+    super(faults.map((fault) => phraseOf(fault)).join("; "));
     this.faults = faults;
   }
+}
+
+/** The phrase of a fault, without what matches `secret` in names that a client has sent. */
+export function phraseOf(fault: Fault, secret?: RegExp): string {
+  return typeof fault === "string" ? fault : fault(secret);
 }
 
 /** Options of {@linkcode text}. With `max`, a text must have 1 to `max` Unicode code points. */
@@ -452,9 +460,9 @@ export function isRequired(schema: Schema): boolean {
 
 /** What is wrong with a value, which the phrases call `subject`; empty if it matches the schema. */
 export function faultsIn(schema: Schema, value: unknown, subject = ""): string[] {
-  const faults: string[] = [];
+  const faults: Fault[] = [];
   attempt(() => schema.parse(value, subject, true), faults);
-  return faults;
+  return faults.map((fault) => phraseOf(fault));
 }
 
 /** Whether a value matches a schema. */
@@ -472,7 +480,7 @@ export function membersParser<Source>(
 ): (source: Source, prefix?: string, isStrict?: boolean) => JsonObject {
   const entries = Object.entries(members);
   return function parseMembers(source, prefix = "", isStrict = false) {
-    const faults: string[] = [];
+    const faults: Fault[] = [];
     const parsed: Record<string, unknown> = {};
     for (const [name, schema] of entries) {
       const value = attempt(
@@ -498,7 +506,8 @@ export function requireKnown(given: Iterable<string>, members: Members, prefix: 
   throw new Invalid(...unknown.map((name, index) => {
     if (index >= MAX_FAULTS) return prefix;
     const meant = nearestName(name, settable);
-    return `${prefix}${shownName(name)} is unknown${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+    const end = `is unknown${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+    return (secret?: RegExp) => `${prefix}${shownName(name, secret)} ${end}`;
   }));
 }
 
@@ -511,14 +520,14 @@ export function together<Values extends readonly unknown[]>(
   ...parsers: { readonly [Index in keyof Values]: () => Values[Index] }
 ): Values;
 export function together(...parsers: readonly (() => unknown)[]): readonly unknown[] {
-  const faults: string[] = [];
+  const faults: Fault[] = [];
   const values = parsers.map((parse) => attempt(parse, faults));
   if (faults.length > 0) throw new Invalid(...faults);
   return values;
 }
 
 /** Calls `parse`. If it throws Invalid, adds its faults to `faults`. */
-function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined {
+function attempt<Value>(parse: () => Value, faults: Fault[]): Value | undefined {
   try {
     return parse();
   } catch (error) {

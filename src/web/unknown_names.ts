@@ -1,5 +1,3 @@
-import { API_KEY_LIKE } from "./request.ts";
-
 /** Maximum length of a name in a message, in code points. */
 const MAX_SHOWN = 40;
 const PLAIN = /^[\w.-]+$/;
@@ -7,8 +5,8 @@ const PLAIN = /^[\w.-]+$/;
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**
- * A name that a client has sent, as messages show it: of bounded length, without a key, and with escapes for characters
- * that could mislead or disrupt a terminal.
+ * A name that a client has sent, as messages show it: of bounded length, without what matches `secret`, and with escapes
+ * for characters that could mislead or disrupt a terminal.
  *
  * @example
  * ```ts
@@ -18,9 +16,10 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
  * assertEquals(shownName("a\u202eb c"), '"a\\u{202e}b c"');
  * ```
  */
-export function shownName(name: string): string {
+export function shownName(name: string, secret?: RegExp): string {
   // No code point has more than two units, so the cut text keeps enough of them.
-  const points = [...name.slice(0, 2 * MAX_SHOWN + 1).replaceAll(API_KEY_LIKE, "[key]")];
+  const cut = name.slice(0, 2 * MAX_SHOWN + 1);
+  const points = [...secret ? cut.replaceAll(secret, "[key]") : cut];
   const text = points.length > MAX_SHOWN ? `${points.slice(0, MAX_SHOWN).join("")}…` : points.join("");
   if (PLAIN.test(text)) return text;
   return `"${text.replaceAll(INVISIBLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)}"`;

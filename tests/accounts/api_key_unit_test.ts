@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createApiKey, hashApiKey, isApiKey, randomBase62 } from "../../src/accounts/api_key.ts";
-import { API_KEY_LIKE } from "../../src/web/request.ts";
+import { API_KEY_LIKE } from "../../src/resource/access.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
-import { API_KEY_LIKE } from "../../src/web/request.ts";
+import { API_KEY_LIKE } from "../../src/resource/access.ts";
 import { createLog, errorRecord, type Output } from "../../src/app/log.ts";
 import { Invalid } from "../../src/web/schema.ts";
 import { InFlight } from "../../src/app/in_flight.ts";

@@ -46,7 +46,7 @@ Deno.test.each([
   [`as_test_${"k".repeat(38)}`, '"[key]"'],
   [`key: as_live_${"k".repeat(50)}`, '"key: [key]"'],
 ])("shownName() of %j is %s", (name, shown) => {
-  assertEquals(shownName(name), shown);
+  assertEquals(shownName(name, /as_(?:live|test)_\w+/g), shown);
 });
 
 Deno.test("shownName() of 100,000 characters shows 40, whole ones", () => {
