@@ -91,6 +91,7 @@ Deno.test("service repeats no credential in an error, wherever the request has i
   ) {
     const response = await workshop.fetch(target, request);
     const text = JSON.stringify([...response.headers]) + await response.text();
-    assertEquals([target, response.status >= 400, text.includes(RANDOM)], [target, true, false]);
+    // The beginning is enough, because messages cut long names.
+    assertEquals([target, response.status >= 400, text.includes(RANDOM.slice(0, 10))], [target, true, false]);
   }
 });
