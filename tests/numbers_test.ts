@@ -47,7 +47,7 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `At most ${inWords(PLACES.all)} bodies are read at a time`,
     `more than ${
       PLACES.all - PLACES.plenty
-    } are being read, one account can have at most ${PLACES.perAccount} of them.`,
+    } are being read, one account can have at most ${PLACES.perSender} of them.`,
     `without an account can have at most ${PLACES.anonymous} together`,
     `more than ${duration(UNAWARE)} after the first 429`,
     `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to ${

@@ -41,7 +41,7 @@ export interface JsonBody {
 }
 
 /**
- * Reads the body of a request as a JSON object. `sender` is the account that sends it; empty if there is none.
+ * Reads the body of a request as a JSON object. `sender` is who sends it; empty if that is unknown.
  *
  * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object, badly framed or
  * incomplete), `overloaded`, `payload_too_large` or `request_timeout`.
@@ -79,16 +79,16 @@ export function isJsonObject(value: unknown): value is JsonObject {
 /** Maximum numbers of bodies that are awaited at a time. */
 export const PLACES = {
   all: 1_000,
-  /** For all clients without an account together. */
+  /** For all unknown senders together. */
   anonymous: 500,
-  /** For one account, while fewer than `plenty` places are free. */
-  perAccount: 50,
+  /** For one sender, while fewer than `plenty` places are free. */
+  perSender: 50,
   plenty: 500,
 } as const;
 /** Bodies that did not arrive with their headers, by sender. Deno holds 280 kB for each until its connection ends. */
 const AWAITED = new ConcurrencyLimit(PLACES.all, "bodies are being read", (sender, free) => {
   if (sender === "") return PLACES.anonymous;
-  return free < PLACES.plenty ? PLACES.perAccount : PLACES.all;
+  return free < PLACES.plenty ? PLACES.perSender : PLACES.all;
 });
 /** A body may have this many chunks, and one more for each 16 bytes, because each takes about 8 µs. */
 const MAX_SMALL_CHUNKS = 1_000;

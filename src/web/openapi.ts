@@ -76,7 +76,7 @@ export interface Interface {
 
 /** Maximum length of an X-Request-Id. */
 export const MAX_ID_LENGTH = 64;
-/** A count, or a number of seconds. Limits of the enterprise plan can exceed 32 bits. */
+/** A count, or a number of seconds. A limit can exceed 32 bits. */
 export const COUNT: Schema<number | bigint> = int64({ minimum: 0 });
 
 /** The Error body of these kinds. */

@@ -599,7 +599,7 @@ function mapValues<From, To>(
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
 }
 
-/** Control characters, which could disrupt the operator's terminal: a Unicode property. */
+/** Control characters, which could disrupt a terminal: a Unicode property. */
 const CONTROLS = "Cc";
 
 /** Characters that change the direction of the text around them: a Unicode property. */
