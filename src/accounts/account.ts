@@ -35,7 +35,8 @@ export const ROTATION_LIMIT: ErrorKind = {
   code: "rotation_limit",
   status: 429,
   means: "The account has rotated its key too often in this hour (UTC).",
-  todo: "Keep your current key, or try again after Retry-After. This request counted toward your limits.",
+  todo:
+    "Keep your current key, or try again after Retry-After. This request counted, unless a limit or a ban applied.",
 };
 const ROTATIONS: OwnLimit = {
   name: "hour",
