@@ -15,7 +15,8 @@ export function withName(text: string, before: string, title: string): string {
 
 /** Matches a name of a folder, file, user or job. */
 function placesOf(name: string): RegExp {
-  const folders = `/(?:srv|var/backups|var/cache|etc/systemd/system|conf\\.d|cron\\.d)/|CacheDirectory=`;
+  const folders =
+    `/(?:srv|run|var/backups|var/cache|etc/systemd/system|conf\\.d|cron\\.d)/|(?:Cache|Runtime)Directory=`;
   const users = `User=|--system |install -d -o |sudo -u |\\* \\* \\* |^upstream |enable --now `;
   const jobs = `- name: |job_name: |job="|a job named \``;
   return RegExp(
