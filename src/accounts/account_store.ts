@@ -131,7 +131,6 @@ export class AccountStore {
     const { reference } = newAccount;
     const reads = reference === undefined ? [] : [referenceKey(reference)];
     return {
-      queue: "changes",
       reads,
       decide(rows, write) {
         for (const key of reads) {
@@ -275,7 +274,6 @@ export class AccountStore {
   ): Transaction<Result | null> {
     const key = accountKey(id);
     return {
-      queue: "changes",
       reads: [key],
       decide(rows, write) {
         const entry = rows.get(key);
@@ -293,7 +291,6 @@ export class AccountStore {
   ): Transaction<Result | null> {
     const keys = stateKeys(ACCOUNTS, id);
     return {
-      queue: "changes",
       reads: [...keys, ...others],
       decide(rows, write) {
         const state = decodeState(ACCOUNTS, id, keys.map((key) => rows.get(key)));

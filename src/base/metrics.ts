@@ -47,7 +47,7 @@ export class Metrics {
   );
   readonly roundSize: Histogram = new Histogram(
     "round_size",
-    "Number of requests per version check, accounts per commit of leases, or changes per commit.",
+    "Number of requests per version check, or of transactions per commit.",
     SIZES,
     ["round"],
   );

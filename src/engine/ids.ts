@@ -90,7 +90,6 @@ export class Ids {
   /** A transaction that changes the first id that no process has taken. */
   #changing(change: (next: number) => number): Transaction<number> {
     return {
-      queue: "changes",
       reads: [this.#key],
       decide: (rows, write) => {
         const before = decodeIds(rows.get(this.#key));

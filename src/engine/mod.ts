@@ -39,7 +39,6 @@
  * const toys = ["stock", "toys"];
  *
  * const buy: Transaction<number> = {
- *   queue: "changes",
  *   reads: [toys],
  *   decide(rows, write) {
  *     const row = rows.get(toys);
@@ -83,7 +82,6 @@ export {
   type Decided,
   type Done,
   type KnownRow,
-  type Queue,
   type Rows,
   type RunOptions,
   type Transaction,

@@ -19,8 +19,8 @@ export interface Job {
   readonly started: number;
   /** The rows that it decides on; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
-  /** Number of refused commits that it was part of. Those that it caused, because its rows had changed, count twice. */
-  refusals: number;
+  /** Number of refused commits that it caused, because its rows had changed, or that nothing explains. */
+  losses: number;
   /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
   hasFailed: boolean;
   decide(rows: Rows, write: Write, now: number): Resolve;
@@ -50,7 +50,7 @@ const MAX_MUTATIONS = 900;
 /** The value of a version row. Only the version matters. */
 const EMPTY = encodeJson({});
 
-/** Shared by all blind jobs, of which there are many. Only blind ones are in the same commit, and need no changes. */
+/** Shared by all jobs of a commit that decides without any rows: nobody needs their changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
 
 /** What one job adds to a commit: its decision on the rows as earlier contributions leave them. */
@@ -72,7 +72,7 @@ class Contribution implements Rows, Write {
   constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
     this.job = job;
     this.#earlier = earlier;
-    this.changed = isBlind(job) ? NO_CHANGES : new Map();
+    this.changed = earlier === NO_CHANGES ? NO_CHANGES : new Map();
     try {
       this.resolve = job.decide(this, this, now);
     } catch (error) {
@@ -123,7 +123,7 @@ class Contribution implements Rows, Write {
       throw new TypeError(`A row of ${String(key[0])} is neither bytes nor a count`);
     }
     this.changes.push({ key, value });
-    if (isBlind(this.job)) return;
+    if (this.changed === NO_CHANGES) return;
     const name = nameOf(key);
     const { versionstamp = "" } = this.job.snapshot?.rows.get(name) ?? {};
     this.changed.set(name, value && { key, value, versionstamp });
@@ -147,7 +147,7 @@ export class Round {
   /** Checks that rows are still as they were read, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
   /** Rows as the contributions leave them, by name. */
-  readonly #changed: Map<string, Entry | null> = new Map();
+  readonly #changed: Map<string, Entry | null>;
   readonly #bumps: Set<VersionRow> = new Set();
   /** Whether there was no room for a job. All later jobs are then left out, too, and do not decide. */
   #isFull = false;
@@ -155,9 +155,10 @@ export class Round {
   #keyBytes = 0;
   #valueBytes = 0;
 
-  /** `now` is in ms since the epoch. */
-  constructor(now: number) {
+  /** A round for some of these jobs. `now` is in ms since the epoch. */
+  constructor(now: number, jobs: readonly Job[]) {
     this.#now = now;
+    this.#changed = jobs.every(isBlind) ? NO_CHANGES : new Map();
   }
 
   /** Lets a job decide, and adds its contribution if there is room. */

@@ -148,7 +148,6 @@ export class Store {
 const FAR = 5;
 /** How long a round to a distant KV waits for more requests to join, in ms. */
 const GATHERING = 1;
-const MAX_TURNS = 8;
 
 /** The recent mean duration of KV operations. */
 export class RoundTrip {
@@ -177,19 +176,8 @@ export class RoundTrip {
     return result;
   }
 
-  /** Waits for requests that arrive at the same time, or until there are `enough`. `count` returns their number. */
-  gather(count: () => number, enough?: number): Promise<void> {
-    return this.isFar ? pause(GATHERING) : noMoreArrive(count, enough);
-  }
-}
-
-/**
- * Resolves when `count` stops growing from one turn of the event loop to the next, at `enough`, or after a few turns.
- */
-export async function noMoreArrive(count: () => number, enough: number = Infinity): Promise<void> {
-  let before = 0;
-  for (let turn = 0; turn < MAX_TURNS && count() > before && before < enough; turn++) {
-    before = count();
-    await new Promise((resolve) => setImmediate(resolve));
+  /** Waits for requests that arrive at the same time: for a turn of the event loop or, if KV is far, a millisecond. */
+  gather(): Promise<void> {
+    return this.isFar ? pause(GATHERING) : new Promise((resolve) => setImmediate(resolve));
   }
 }

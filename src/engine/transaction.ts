@@ -2,9 +2,6 @@ import { StoreUnavailable } from "./deadline.ts";
 import type { Entry } from "./row.ts";
 import type { VersionRow } from "./versions.ts";
 
-/** Transactions that share commits: those that take permits and give them back, and all others. */
-export type Queue = "leases" | "changes";
-
 /** A row as last seen. Its entry is null if the row does not exist. */
 export interface KnownRow {
   readonly key: Deno.KvKey;
@@ -23,7 +20,6 @@ export type Decided =
 
 /** A change to the store. */
 export interface Transaction<Result extends Decided> {
-  readonly queue: Queue;
   /**
    * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows can pass them
    * in.
@@ -46,8 +42,8 @@ export interface Rows {
 export type Value = Uint8Array<ArrayBuffer> | Deno.KvU64;
 
 /**
- * A transaction's changes. If others in its queue decide on a row, the transaction is allowed to change that row only
- * if it also decides on the row.
+ * A transaction's changes. If others decide on a row, the transaction is allowed to change that row only if it also
+ * decides on the row, or if the row is new.
  *
  * @throws {TypeError} from every method if the transaction has already decided, or if KV has no such key or value.
  * @throws {RangeError} from every method if KV has no room for such a key or value.

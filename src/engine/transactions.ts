@@ -8,7 +8,6 @@ import {
   type Decided,
   type Done,
   type KnownRow,
-  type Queue,
   type RunOptions,
   type Transaction,
   Unresolved,
@@ -20,10 +19,10 @@ import { nameOf } from "./versions.ts";
  * condition that none of them has changed. If one has, the transaction decides again. This file runs many transactions
  * in one commit, because a commit costs far more than its content.
  *
- * A transaction that is being carried out is a job. It is in one of two states, and its `Line` alone changes them:
+ * A transaction that is being carried out is a job. It is in one of two states:
  *
  *     waiting   for a lane, and for its rows if another job holds them. No later job gets its rows first.
- *     held      in a lane, together with others. No job in another lane of its line has its rows.
+ *     held      in a lane, together with others, or pausing. No other job that is held in another lane has its rows.
  *
  *     run()      →  waiting
  *     #next()       waiting → held: the oldest job whose rows are free, and all that can share its commit
@@ -35,12 +34,12 @@ import { nameOf } from "./versions.ts";
  *
  * How the commit can end:
  *
- *     applied   Each caller gets the result of its transaction.
- *     refused   A read shows which rows have changed. The jobs decide on these rows immediately. Those that lost a race
- *               share a commit only with jobs on their rows; all others share one. If KV is distant, the rows of leases
- *               are read while they are committed, so that losing a race costs one round trip and not two.
- *     in doubt  Nothing runs again until it is known whether the commit applied. Markers in KV show this
- *               (`commit.ts`). If they cannot be read while a caller waits, or were removed, callers get `Unresolved`.
+ *     applied       Each caller gets the result of its transaction.
+ *     refused       The rows show which of them have changed. The jobs decide on these rows immediately. Those that
+ *                   lost the race share a commit only with jobs on their rows; all others share one.
+ *     in doubt      Nothing runs again until it is known whether the commit applied. If that stays unknown while a
+ *                   caller waits, callers get `Unresolved`.
+ *     not applied   Each job is tried once more, alone: another one might be the reason.
  *
  * Why the results are exact:
  *
@@ -55,15 +54,16 @@ import { nameOf } from "./versions.ts";
  * Why no transaction waits forever:
  *
  * - A lane has exclusive use of the rows of its jobs, from their read to the end of its commit. Other jobs get them in
- *   order of arrival. So none starves, and no commit from this line causes another to be refused.
+ *   order of arrival. So none starves, and no commit from this process causes another to be refused.
  * - The oldest job whose rows are free is part of the next commit.
- * - Jobs whose rows must be read, jobs that know their rows, and jobs without any do not share a commit. So none waits
- *   for a read that it does not need.
+ * - If there are several lanes, jobs whose rows must be read, jobs that know their rows, and jobs without any do not
+ *   share a commit. So none waits for a read that it does not need. On a file, which has one lane, a read takes less
+ *   time than another commit.
  * - Rows are read for each commit, even if this process knows how its last commit left them. A process that kept
  *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
  *   writing them. A job that loses a second race pauses, and reads its rows again right before it commits.
- * - A job that has lost a race, or was refused twice because others had, no longer shares a commit with jobs on other
- *   rows. So a row that other processes keep changing delays only jobs on that row.
+ * - A job that has lost a race no longer shares a commit with jobs on other rows. So a row that other processes keep
+ *   changing delays only jobs on that row. If a refusal shows no changed row, each job counts as one that lost.
  */
 
 /** Options of {@linkcode Transactions}. */
@@ -73,14 +73,32 @@ export interface TransactionsOptions {
   readonly metrics?: Metrics;
 }
 
+const MAX_READS = 8;
+/** Shared by transactions without rows, of which there are many. */
+const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
+const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
+/** The result of a commit that was rejected, but not in doubt. */
+const FAILED: CommitResult = { ok: false, rows: [] };
+/** Thrown if a caller ran out of time before its commit was sent to KV. */
+const LATE: unique symbol = Symbol("late");
+
 /** Carries out transactions. */
 export class Transactions {
-  readonly #lines: Readonly<Record<LineName, Line>>;
-  #requests = 0;
+  readonly #store: Store;
+  readonly #clock: () => number;
+  readonly #metrics: Metrics;
+  /** By age. */
+  #waiting: Job[] = [];
+  /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
+  readonly #held: Set<Job> = new Set();
+  /** Number of lanes in use. */
+  #lanes = 0;
+  #isGathering = false;
 
-  constructor(store: Store, options: TransactionsOptions) {
-    const lineOf = (name: LineName) => new Line(store, options, name, () => this.#requests);
-    this.#lines = { leases: lineOf("leases"), changes: lineOf("changes"), blind: lineOf("blind") };
+  constructor(store: Store, { clock, metrics = new Metrics() }: TransactionsOptions) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#metrics = metrics;
   }
 
   /**
@@ -96,86 +114,6 @@ export class Transactions {
     transaction: Transaction<Result>,
     options: RunOptions = {},
   ): Promise<Done<Result>> {
-    this.noteRequest();
-    const { queue, reads = [] } = transaction;
-    return this.#lines[reads.length === 0 ? "blind" : queue].run(transaction, options);
-  }
-
-  /** Counts a request that joins a transaction. A commit waits while requests arrive one right after the other. */
-  noteRequest(): void {
-    this.#requests++;
-  }
-}
-
-/** A queue, or the transactions of all queues that decide without any rows. */
-type LineName = Queue | "blind";
-
-/** Limits on a line's commits. */
-interface Bounds {
-  /** Maximum number of simultaneous rounds, each of which is a read, if it needs one, and a commit. */
-  readonly lanes: number;
-  /** Maximum number of rows that one commit checks for several jobs. KV has a limit, too. */
-  readonly checks: number;
-  /** Whether other processes are likely to write the same rows. They are then read at the same time as each commit. */
-  readonly isContested: boolean;
-}
-
-const NEAR: Bounds = { lanes: 3, checks: Infinity, isContested: false };
-/**
- * Commits of leases to a distant KV are small and many, because a conflict over one account delays all jobs in the
- * commit by a round trip.
- */
-const BOUNDS: Readonly<Record<LineName, { readonly near: Bounds; readonly far: Bounds }>> = {
-  leases: { near: { ...NEAR, lanes: 1 }, far: { lanes: 12, checks: 4, isContested: true } },
-  changes: { near: NEAR, far: { ...NEAR, lanes: 6 } },
-  blind: { near: NEAR, far: NEAR },
-};
-const MAX_READS = 8;
-/** A job with this many refusals shares commits only with jobs on its rows. */
-const APART = 2;
-/** Shared by transactions without rows, of which there are many. */
-const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
-const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
-/** The result of a commit that was rejected, but not in doubt. */
-const FAILED: CommitResult = { ok: false, rows: [] };
-/** Thrown if a caller ran out of time before its commit was sent to KV. */
-const LATE: unique symbol = Symbol("late");
-
-/** Transactions that share commits. */
-class Line {
-  readonly #store: Store;
-  readonly #clock: () => number;
-  readonly #metrics: Metrics;
-  readonly #name: LineName;
-  /** Number of requests so far. */
-  readonly #requests: () => number;
-  /** By age. */
-  #waiting: Job[] = [];
-  /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
-  readonly #held: Set<Job> = new Set();
-  /** Number of lanes in use. */
-  #lanes = 0;
-  #isGathering = false;
-
-  constructor(
-    store: Store,
-    { clock, metrics = new Metrics() }: TransactionsOptions,
-    name: LineName,
-    requests: () => number,
-  ) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#metrics = metrics;
-    this.#name = name;
-    this.#requests = requests;
-  }
-
-  get #bounds(): Bounds {
-    const { near, far } = BOUNDS[this.#name];
-    return this.#store.commits.isFar ? far : near;
-  }
-
-  run<Result extends Decided>(transaction: Transaction<Result>, options: RunOptions): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = [] } = transaction;
     const keys = reads.map((read) => isKnown(read) ? read.key : read);
@@ -185,7 +123,7 @@ class Line {
       options,
       started: performance.now(),
       snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
-      refusals: 0,
+      losses: 0,
       hasFailed: false,
       decide(rows, write, now) {
         const result = transaction.decide(rows, write, now);
@@ -205,7 +143,7 @@ class Line {
       return promise;
     }
     this.#waiting.push(job);
-    if (!this.#isGathering && this.#lanes < this.#bounds.lanes) this.#gather();
+    if (!this.#isGathering && this.#lanes < this.#store.lanes) this.#gather();
     return promise;
   }
 
@@ -213,14 +151,14 @@ class Line {
   async #gather(): Promise<void> {
     this.#isGathering = true;
     await Promise.resolve(); // Calls made in the same turn of the event loop always join.
-    await this.#store.commits.gather(this.#requests);
+    await this.#store.commits.gather();
     this.#isGathering = false;
     this.#advance();
   }
 
   /** Puts jobs into the free lanes. */
   #advance(): void {
-    while (!this.#isGathering && this.#lanes < this.#bounds.lanes) {
+    while (!this.#isGathering && this.#lanes < this.#store.lanes) {
       const jobs = this.#next();
       if (jobs.length === 0) return;
       this.#lanes++;
@@ -233,7 +171,6 @@ class Line {
 
   /** Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. */
   #next(): readonly Job[] {
-    const limit = Math.min(this.#store.maxChecks, this.#bounds.checks);
     const reserved = new Set<string>();
     for (const { reads } of this.#held) for (const name of reads.keys()) reserved.add(name);
     const jobs: Job[] = [];
@@ -242,7 +179,8 @@ class Line {
       if (!this.#mayBegin(job)) return false;
       const first = jobs[0] ?? job;
       const together = isBlind(job) ? checked : checked.union(job.reads);
-      const isTaken = mayJoin(job, first) && (job === first || together.size <= limit) &&
+      const hasRoom = job === first || together.size <= this.#store.maxChecks;
+      const isTaken = hasRoom && this.#mayJoin(job, first) &&
         (isBlind(job) || reserved.isDisjointFrom(job.reads));
       if (isTaken) {
         jobs.push(job);
@@ -258,7 +196,7 @@ class Line {
   async #carryOut(jobs: readonly Job[]): Promise<void> {
     const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
     await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
-    const round = new Round(this.#clock());
+    const round = new Round(this.#clock(), jobs);
     const leftOut: Job[] = [];
     for (const job of jobs) {
       if (job.snapshot === undefined) continue; // Its read has failed.
@@ -288,7 +226,7 @@ class Line {
 
   async #commit(round: Round): Promise<void> {
     const jobs = round.contributions.map(({ job }) => job);
-    this.#metrics.roundSize.observe(jobs.length, this.#name === "leases" ? "leases" : "changes");
+    this.#metrics.roundSize.observe(jobs.length, "commit");
     const began = performance.now();
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
@@ -299,7 +237,7 @@ class Line {
     if (result?.ok) {
       round.resolve(result.versionstamp);
       for (const job of jobs) this.#held.delete(job);
-    } else if (result) await this.#retry(jobs, round.checkedRows(result.rows, began));
+    } else if (result) this.#retry(jobs, round.checkedRows(result.rows, began));
   }
 
   /** The result of a commit that was rejected with this error; undefined if its jobs failed or will be tried again. */
@@ -331,17 +269,14 @@ class Line {
    * retry in step, and reads its rows right before it commits.
    */
   async #retry(jobs: readonly Job[], shown: Snapshot): Promise<void> {
-    const { lost = [], others = [] } = Object.groupBy(
+    const changed = jobs.filter((job) => hasChanged(job, shown));
+    const losers = new Set(changed.length > 0 ? changed : jobs); // If nothing has changed, the reason is unknown.
+    for (const job of losers) job.losses++;
+    for (const job of jobs) job.snapshot = shown;
+    const { again = [], now = [] } = Object.groupBy(
       jobs,
-      (job) => hasChanged(job, shown) ? "lost" : "others",
+      (job) => losers.has(job) && job.losses > 1 ? "again" : "now",
     );
-    const losers = lost.length > 0 ? lost : others; // If nothing has changed, the reason is unknown.
-    for (const job of others) job.refusals++;
-    for (const job of losers) job.refusals += APART;
-    const { again = [], now = [] } = Object.groupBy([...lost, ...others], (job) => {
-      job.snapshot = shown;
-      return losers.includes(job) && job.refusals > APART ? "again" : "now";
-    });
     this.#requeue(now);
     if (again.length === 0) return;
     await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
@@ -354,13 +289,24 @@ class Line {
   }
 
   /**
-   * Moves jobs from their lane back to the waiting ones, all at once, because the first could otherwise start alone.
+   * Moves jobs back to the waiting ones, all at once, because the first could otherwise start alone. Then advances, even
+   * without any, because rows may have become free.
    */
   #requeue(jobs: readonly Job[]): void {
-    if (jobs.length === 0) return;
     for (const job of jobs) this.#held.delete(job);
-    this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) => one.started - other.started);
+    if (jobs.length > 0) {
+      this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) => one.started - other.started);
+    }
     this.#advance();
+  }
+
+  /** Whether a job can share a commit with the first one. */
+  #mayJoin(job: Job, first: Job): boolean {
+    if (job === first) return true;
+    if (job.hasFailed || first.hasFailed) return false;
+    if (this.#store.lanes > 1 && needOf(job) !== needOf(first)) return false;
+    if (first.losses === 0) return job.losses === 0;
+    return needOf(job) === "nothing" || job.reads.keys().some((name) => first.reads.has(name));
   }
 
   /** Whether a job is still allowed to begin. If not, its caller gets the error. */
@@ -429,11 +375,8 @@ function isAwaited({ options }: Job): boolean {
   }
 }
 
-/** Whether a job can share a commit with the first one. */
-function mayJoin(job: Job, first: Job): boolean {
-  if (job === first) return true;
-  if (job.hasFailed || first.hasFailed) return false;
-  if ((job.snapshot === undefined) !== (first.snapshot === undefined)) return false;
-  if (first.refusals < APART) return job.refusals < APART;
-  return isBlind(first) || job.reads.keys().some((name) => first.reads.has(name));
+/** What a job needs before it can decide. */
+function needOf(job: Job): "nothing" | "known rows" | "a read" {
+  if (isBlind(job)) return "nothing";
+  return job.snapshot ? "known rows" : "a read";
 }

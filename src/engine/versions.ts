@@ -34,11 +34,6 @@ export interface VersionsOptions {
   readonly metrics?: Metrics;
 }
 
-/** Maximum number of checks under way at a time if KV is far. Otherwise, there is one. */
-const FAR_CHECKS = 10;
-/** Number of requests that justify a read. Waiting for more would take longer than sharing the read saves. */
-const ENOUGH = 24;
-
 /**
  * The version rows that a process's caches depend on. One read tells all requests waiting for it whether the caches
  * are current. Versions only rise, so a slow read never replaces a version from a later read or from this process's own
@@ -79,13 +74,13 @@ export class Versions {
     this.#store = store;
     this.#maxStaleness = maxStalenessMs;
     this.#begin = batched(async () => {
-      metrics.roundSize.observe(this.#requests, "look");
+      metrics.roundSize.observe(this.#requests, "check");
       this.#requests = 0;
       await this.#read();
       return () => {};
     }, {
-      gather: () => store.reads.gather(() => this.#requests, ENOUGH),
-      lanes: () => store.reads.isFar ? FAR_CHECKS : 1,
+      gather: () => store.reads.gather(),
+      lanes: () => store.reads.isFar ? store.lanes : 1,
     });
   }
 

@@ -212,7 +212,6 @@ export class Allowance<Of extends Holder> {
    * @throws {StoreUnavailable}
    */
   decideInRun(request: PermitRequest): Promise<Decision | typeof AGAIN> {
-    this.#shared.transactions.noteRequest();
     const isFirst = this.#queue.length === 0;
     return new Promise((resolve, reject) => {
       this.#queue.push({ ...request, resolve, reject });
@@ -365,7 +364,6 @@ export class Allowance<Of extends Holder> {
     };
     try {
       const { rows } = await transactions.run({
-        queue: "leases",
         reads: this.#reads(),
         decide: (rows, write, now) => run = this.#planRun(batch, rows, write, now),
       }, { mayBegin });

@@ -29,7 +29,6 @@ export async function sweepUsage<Of extends Holder>(
 function removing(entry: Entry, now: number): Transaction<boolean> {
   const { key } = entry;
   return {
-    queue: "leases",
     reads: [{ key, entry }],
     decide(rows, write) {
       const row = rows.get(key);

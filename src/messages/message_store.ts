@@ -71,7 +71,6 @@ export class MessageStore {
     const message: Message = { id: this.#nextId(now), ...newMessage, status: "queued", createdAt };
     const waiting = waitingKey(message.accountId);
     return {
-      queue: "changes",
       reads: [waiting],
       decide(rows, write) {
         const count = decodeCount(rows.get(waiting));
@@ -114,7 +113,6 @@ export class MessageStore {
   removing({ id, accountId }: Message): Transaction<undefined> {
     const [key, waiting] = [messageKey(id), waitingKey(accountId)];
     return {
-      queue: "changes",
       reads: [key, waiting],
       decide(rows, write) {
         if (rows.get(key) === null) return;

@@ -107,7 +107,6 @@ export class Items<Value extends Item = Item> {
     const json = stringifyJson(item);
     const value = encodeText(`${json}\n${ownerId}`);
     return {
-      queue: "changes",
       decide: (_rows, write) => {
         this.#put(item, value, write);
         return json;
@@ -125,7 +124,6 @@ export class Items<Value extends Item = Item> {
   ): Transaction<Owned | null> {
     const key = this.#key(id);
     return {
-      queue: "changes",
       reads: [key],
       decide: (rows, write) => {
         const entry = rows.get(key);

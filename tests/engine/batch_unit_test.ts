@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { noMoreArrive } from "../../src/engine/store.ts";
 import { batched, type BatchOptions } from "../../src/engine/batch.ts";
 
 /** Doubles numbers in rounds, which end on demand. */
@@ -77,24 +76,20 @@ Deno.test("batched() rejects only the calls for a failed item, or a whole failed
   assertEquals(await round([4]), [8]);
 });
 
-Deno.test.each([
-  [false, 3, [1]],
-  [true, 3, [3]],
-  [true, 20, [9]],
-])(
-  "batched() (gather: %j), called once a turn, %i times in all, starts a round of %j calls",
-  async (gathers, calls, sizes) => {
-    let arrived = 0;
-    const doubler = new Doubler(gathers ? { gather: () => noMoreArrive(() => arrived) } : {});
-    while (arrived < calls) {
-      doubler.double(++arrived);
-      await setImmediate();
-    }
-    for (let turn = 0; turn < 3; turn++) await setImmediate();
+Deno.test.each<[BatchOptions, number[][]]>([
+  [{}, [[1], [2, 3]]],
+  [{ gather: () => setImmediate() }, [[1, 2], [3]]],
+])("batched() starts a round when its calls have gathered: %j", async (options, rounds) => {
+  const doubler = new Doubler(options);
+  for (const number of [1, 2, 3]) {
+    doubler.double(number);
+    await setImmediate();
+  }
+  doubler.endRounds();
+  await setImmediate();
 
-    assertEquals(doubler.rounds.map((round) => round.length), [...sizes]);
-  },
-);
+  assertEquals(doubler.rounds, rounds);
+});
 
 Deno.test("batched() does not gather for a round whose calls waited for another one", async () => {
   let gathered = 0;

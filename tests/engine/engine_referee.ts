@@ -60,7 +60,6 @@ const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
 const TRANSACTIONS = 150;
 const ROWS = 6;
 const VERSION = ["version"];
-const QUEUES = ["leases", "changes"] as const;
 const ENGINES = 3;
 const HANDLES = 2;
 const PATIENCE = 300;
@@ -212,7 +211,6 @@ class Referee {
       if (this.#time.now > call.deadline) throw new OutOfTime();
     };
     const transaction: Transaction<string> = {
-      queue: QUEUES[this.#below(2) === 0 ? 0 : 1],
       reads: [...plan.reads.map(rowKey), ...(plan.awaits === undefined ? [] : [newKey(plan.awaits)])]
         .map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
       decide(rows, write) {
@@ -508,7 +506,6 @@ class Engine {
   async use(): Promise<void> {
     const key = ["use", crypto.randomUUID()];
     await this.transactions.run({
-      queue: "changes",
       reads: [key],
       decide: (_rows, write) => write.set(key, encodeJson(0)),
     });

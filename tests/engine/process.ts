@@ -55,7 +55,6 @@ export function numberIn(entry: Entry | null): number {
 /** Increments the number in a row, and returns it. */
 export function counting(...key: Deno.KvKey): Transaction<number> {
   return {
-    queue: "changes",
     reads: [key],
     decide(rows, write) {
       const number = numberIn(rows.get(key)) + 1;
@@ -67,7 +66,7 @@ export function counting(...key: Deno.KvKey): Transaction<number> {
 
 /** Sets a row without reading it. */
 export function setting(...key: Deno.KvKey): Transaction<undefined> {
-  return { queue: "changes", decide: (_, write) => write.set(key, encodeJson(0)) };
+  return { decide: (_, write) => write.set(key, encodeJson(0)) };
 }
 
 export function upTo(end: number): number[] {

@@ -29,13 +29,12 @@ for (const [what, decide, key = ROW] of FAULTS) {
     using kv = await Deno.openKv(":memory:");
     const transactions = transactionsOn(kv);
     const good = (number: number): Transaction<number> => ({
-      queue: "changes",
       reads: [["counts", number]],
       decide: (_, write) => (write.set(["counts", number], encodeJson(1)), number),
     });
 
     const running = upTo(40).map((number) => transactions.run(good(number)));
-    const faulty = transactions.run({ queue: "changes", reads: [key], decide: (_, write) => decide(write) });
+    const faulty = transactions.run({ reads: [key], decide: (_, write) => decide(write) });
 
     await assertRejects(() => faulty, what.includes("over") ? RangeError : TypeError);
     assertEquals((await Promise.all(running)).map(({ result }) => result), upTo(40));
@@ -49,7 +48,7 @@ Deno.test("Transactions.run() stores a value of 64 KiB", async () => {
   const transactions = transactionsOn(kv);
   const value = new Uint8Array(65_536);
 
-  await transactions.run({ queue: "changes", decide: (_, write) => write.set(ROW, value) });
+  await transactions.run({ decide: (_, write) => write.set(ROW, value) });
 
   assertEquals((await kv.get(ROW)).value, value);
 });

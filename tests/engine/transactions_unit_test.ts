@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { assert, assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
@@ -8,8 +7,6 @@ import type { VersionRow } from "../../src/engine/versions.ts";
 import { type Commit, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 import { counting, numberIn, Process, setting, upTo } from "./process.ts";
-
-const QUEUE = "changes";
 
 Deno.test("run() puts simultaneous transactions in one commit, each based on the writes before it", async () => {
   const process = Process.on(new FakeKv());
@@ -21,30 +18,42 @@ Deno.test("run() puts simultaneous transactions in one commit, each based on the
   ]);
 
   assertEquals(done.slice(0, 50).map(({ result }) => result), upTo(50));
-  // A transaction without rows does not wait for the reads of others.
-  assertEquals(process.commits.map((keys) => keys.length).sort(), [1, 51]);
+  assertEquals(process.commits.map((keys) => keys.length), [52]);
   assertEquals(process.reads, [[["a"], ["c"]]]);
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
 });
 
-Deno.test("run() waits for transactions that arrive one right after the other", async () => {
+Deno.test("run() waits for transactions that arrive in the same turn of the event loop", async () => {
   const process = Process.on(new FakeKv());
-  await process.run(setting("a", 0)); // Opens a lane.
 
   const runs: Promise<unknown>[] = [];
   for (const number of upTo(5)) {
     runs.push(process.run(setting("a", number)));
-    await setImmediate();
+    await Promise.resolve();
   }
   await Promise.all(runs);
 
-  assertEquals(process.commits.map((keys) => keys.length), [1, 5]);
+  assertEquals(process.commits.map((keys) => keys.length), [5]);
+});
+
+Deno.test("run() shows a transaction what one without rows has created before it in the same commit", async () => {
+  const process = Process.on(new FakeKv());
+  const { rows } = await process.run({ reads: [["a"]], decide: (rows) => numberIn(rows.get(["a"])) });
+
+  const done = await Promise.all([
+    process.run({ decide: (_, write) => write.set(["a"], encodeJson(7)) }),
+    process.run(counting("a")),
+    process.run({ ...counting("a"), reads: rows }),
+  ]);
+
+  assertEquals(done.map(({ result }) => result), [undefined, 8, 9]);
+  assertEquals(done.map(({ rows: [row] }) => numberIn(row?.entry ?? null)), [0, 9, 9]);
+  assertEquals(process.commits.map((keys) => keys.length), [3]);
 });
 
 Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
   const process = Process.on(new FakeKv());
   const reading = (number: number): Transaction<undefined> => ({
-    queue: QUEUE,
     reads: upTo(3).map((row) => ["a", number, row]),
     decide: () => {},
   });
@@ -59,7 +68,6 @@ Deno.test("run() passes the clock's time to decide() and notes the versions of r
   const process = Process.on(kv);
   const row: VersionRow = { key: ["version"], version: "" };
   const bumping: Transaction<number> = {
-    queue: QUEUE,
     decide: (_rows, write, now) => {
       write.set(["a"], encodeJson(1));
       write.delete(["a"]);
@@ -74,7 +82,7 @@ Deno.test("run() passes the clock's time to decide() and notes the versions of r
   assertEquals(row.version, kv.rows.get('["version"]')?.versionstamp);
 });
 
-Deno.test("run() has as many commits under way as its queue has lanes", async () => {
+Deno.test("run() has one commit to a file under way", async () => {
   using time = new VirtualTime();
   const process = Process.on(new FakeKv());
   let [now, most] = [0, 0];
@@ -94,7 +102,7 @@ Deno.test("run() has as many commits under way as its queue has lanes", async ()
   }
   await time.until(Promise.all(runs), 1_000);
 
-  assertEquals(most, 3);
+  assertEquals(most, 1);
 });
 
 Deno.test.each<[string, (number: number) => Transaction<Decided>, number]>([
@@ -114,12 +122,11 @@ Deno.test.each<[string, (number: number) => Transaction<Decided>, number]>([
 });
 
 function big(number: number, bytes: number): Transaction<undefined> {
-  return { queue: QUEUE, decide: (_, write) => write.set(["a", number], new Uint8Array(bytes)) };
+  return { decide: (_, write) => write.set(["a", number], new Uint8Array(bytes)) };
 }
 
 function longKeys(number: number, part: Deno.KvKeyPart): Transaction<undefined> {
   return {
-    queue: QUEUE,
     decide(_, write) {
       for (const index of upTo(3)) write.set(["a", number, index, part], new Uint8Array());
     },
@@ -128,7 +135,6 @@ function longKeys(number: number, part: Deno.KvKeyPart): Transaction<undefined> 
 
 function manyChanges(number: number, count: number): Transaction<undefined> {
   return {
-    queue: QUEUE,
     decide(_, write) {
       for (let index = 0; index < count; index++) write.set(["a", number, index], new Uint8Array());
     },
@@ -140,7 +146,7 @@ Deno.test("run() rejects a transaction too large for a commit or a snapshot with
   const reads = upTo(9).map((number) => ["a", number]);
 
   await assertRejects(() => process.run(manyChanges(1, 1_000)), RangeError);
-  await assertRejects(() => process.run({ queue: QUEUE, reads, decide: () => null }), RangeError);
+  await assertRejects(() => process.run({ reads, decide: () => null }), RangeError);
   assertEquals([process.commits, process.reads], [[], []]);
 });
 
@@ -182,7 +188,6 @@ Deno.test("run() makes no commit for a transaction that writes nothing", async (
   const process = Process.on(new FakeKv());
 
   const done = await process.run({
-    queue: QUEUE,
     reads: [["a"]],
     decide: (rows) => numberIn(rows.get(["a"])),
   });
@@ -205,20 +210,9 @@ Deno.test("run() accepts known rows, reads them only after a conflict, and retur
   assertGreater(process.reads.length, 0);
 });
 
-Deno.test("run() commits a transaction that knows its rows while the rows of another are being read", async () => {
-  const process = Process.on(new FakeKv());
-  const { rows } = await process.run(counting("a"));
-  process.disturbance = { read: () => pause(5) };
-
-  await Promise.all([process.run(counting("b")), process.run({ ...counting("a"), reads: rows })]);
-
-  assertEquals(process.commits, [[["a"]], [["a"]], [["b"]]]);
-});
-
 Deno.test("run() discards the writes of a transaction that throws", async () => {
   const process = Process.on(new FakeKv());
   const throwing: Transaction<undefined> = {
-    queue: QUEUE,
     reads: [["a"]],
     decide(_, write) {
       write.set(["a"], encodeJson(7));
@@ -237,7 +231,7 @@ Deno.test("run() discards the writes of a transaction that throws", async () => 
 
 Deno.test("run() refuses changes after a transaction has decided", async () => {
   const process = Process.on(new FakeKv());
-  const { result: { write } } = await process.run({ queue: QUEUE, decide: (_, write) => ({ write }) });
+  const { result: { write } } = await process.run({ decide: (_, write) => ({ write }) });
   const row: VersionRow = { key: ["v"], version: "" };
 
   for (
@@ -325,7 +319,6 @@ Deno.test("run() gives rows to transactions in call order, even to one that read
     }
   };
   const both: Transaction<undefined> = {
-    queue: QUEUE,
     reads: [["a"], ["b"]],
     decide(_, write) {
       for (const key of [["a"], ["b"]]) write.set(key, encodeJson(0));

@@ -641,7 +641,6 @@ Deno.test("Allowance learns the row as its commit left it, with the changes of o
   const key = usageKey(ID);
   const own = tenancy.ask(1);
   const other = tenancy.transactions.run({
-    queue: "leases",
     reads: [{ key, entry: usageRow }],
     decide(rows, write) {
       const row = rows.get(key);

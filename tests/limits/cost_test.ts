@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
-import { setImmediate } from "node:timers/promises";
 import { apiKeyKey } from "../../src/accounts/account.ts";
 import { createApiKey, hashApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
@@ -223,24 +222,6 @@ Deno.test("service charges several accounts in one commit", async () => {
 
   assertEquals(tally(replies), { "404 not_found": 35 });
   service.assertCost({ reads: Infinity, commits: 1 });
-});
-
-Deno.test("service charges requests in one commit if they arrive within a few turns of the event loop", async () => {
-  await using service = await RecordingService.open();
-  const { apiKey } = await service.createAccount("free");
-  await call(service, apiKey, NOWHERE);
-  await service.time.advance(60_000);
-  service.now += 60_000;
-  service.forget();
-
-  const replies: ReturnType<typeof call>[] = [];
-  for (let request = 0; request < 4; request++) {
-    replies.push(call(service, apiKey, NOWHERE));
-    await setImmediate();
-  }
-
-  assertEquals(tally(await Promise.all(replies)), { "404 not_found": 4 });
-  service.assertCost({ reads: 1, commits: 1 });
 });
 
 Deno.test("service excludes from a commit only the accounts whose rows another process has written", async () => {

@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
 import { ERRORS } from "../../src/web/error.ts";
-import { carryOut, type Commit, type FakeKv, hang } from "../support/fake_kv.ts";
+import { carryOut, type Commit, fail, type FakeKv } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { credentialFor, SAMPLES } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
@@ -131,7 +131,9 @@ for (
     const { time, fake } = service;
     const [key = "", ...others] = await withOthers(service);
     service.expectsErrors = true;
-    service.disturbance = { commit: (commit) => isChange(commit) ? hang() : carryOut(commit) };
+    service.disturbance = {
+      commit: (commit) => isChange(commit) ? pause(20_000).then(fail) : carryOut(commit),
+    };
     for (const [index, other] of others.entries()) {
       service.address = `198.51.100.${index}`;
       const target = otherTarget.endsWith("/") ? `${otherTarget}${index + 2}` : otherTarget;

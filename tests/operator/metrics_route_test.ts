@@ -101,7 +101,7 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans", async (
   for (
     const name of [
       ...["read", "write"].map((kind) => `kv_operation_duration_seconds_count{operation="${kind}"}`),
-      ...["look", "leases", "changes"].map((round) => `round_size_count{round="${round}"}`),
+      ...["check", "commit"].map((round) => `round_size_count{round="${round}"}`),
     ]
   ) assertGreater(grown(name), 0, name);
 });

@@ -24,7 +24,7 @@ Deno.test.each(
   assertEquals([store.reads.ms > 100, store.reads.isFar, store.lanes], [true, isFar, lanes]);
 });
 
-Deno.test.each([[1, 1], [100, 10]])(
+Deno.test.each([[1, 1], [100, 12]])(
   "Versions.check() on a server with reads of %i ms runs up to %i of them at a time",
   async (latency, most) => {
     using time = new VirtualTime();

@@ -8,7 +8,7 @@ import {
   type Transaction,
   Unresolved,
 } from "../../../src/engine/transaction.ts";
-import { FakeKv, hang } from "../../support/fake_kv.ts";
+import { calmNetwork, FakeKv, hang, type Network } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 import { counting, numberIn, Process, setting, upTo } from "../process.ts";
 import { onServer } from "./server.ts";
@@ -123,7 +123,6 @@ Deno.test("run() commits a transaction of eight rows, and shows after a refusal 
   };
 
   const { result } = await process.run({
-    queue: "changes",
     reads: keys,
     decide(rows, write) {
       const numbers = keys.map((key) => numberIn(rows.get(key)));
@@ -184,4 +183,45 @@ Deno.test("run() drops a transaction that runs out of time before its commit is 
 
   assertEquals(results.map(({ status }) => status), ["rejected", "fulfilled"]);
   assert(results[0]?.status === "rejected" && results[0].reason instanceof RangeError);
+});
+
+Deno.test.each([[1, 3], [100, 12]])(
+  "run() with round trips of %i ms has up to %i commits under way",
+  async (ms, lanes) => {
+    using time = new VirtualTime();
+    const network: Network = { ...calmNetwork(), commit: (apply) => pause(ms).then(apply) };
+    const process = new Process(new FakeKv().connect(network), ON_SERVER);
+    let [now, most] = [0, 0];
+    process.disturbance = {
+      commit: ({ apply }) => {
+        most = Math.max(most, ++now);
+        return apply().finally(() => now--);
+      },
+    };
+    for (const number of upTo(30)) await time.until(process.run(setting("a", number)), 1_000);
+    assertEquals(most, 1);
+
+    const runs: Promise<unknown>[] = [];
+    for (const number of upTo(100)) {
+      runs.push(process.run(setting("b", number)));
+      await time.advance(ms / 20);
+    }
+    await time.until(Promise.all(runs), 1_000);
+
+    assertEquals(most, lanes);
+  },
+);
+
+Deno.test("run() commits to a server while the rows of other transactions are being read", async () => {
+  const process = Process.on(new FakeKv(), ON_SERVER);
+  const { rows } = await process.run(counting("a"));
+  process.disturbance = { read: () => pause(5) };
+
+  await Promise.all([
+    process.run(counting("b")),
+    process.run({ ...counting("a"), reads: rows }),
+    process.run(setting("c")),
+  ]);
+
+  assertEquals(process.commits, [[["a"]], [["a"]], [["c"]], [["b"]]]);
 });

@@ -18,7 +18,6 @@ const transactions = new Transactions(store, { clock });
 const permits = new Permits({ store, transactions, holders: TENANTS, clock });
 const ann: Tenant = { id: "ann", limits: { minute: 60, day: 1_000 }, password: "secret" };
 await transactions.run({
-  queue: "changes",
   decide: (_rows, write) => write.set(["tenants", "ann"], encodeJson(ann)),
 });
 
