@@ -77,9 +77,8 @@ export function limitsSection({ many }: Nouns): Html {
       <p>
         Minutes and days follow the UTC clock. Every request under <code>/v1</code> counts toward both, even if
         it fails, except <code>OPTIONS</code>, <code>/v1/openapi.json</code>, requests that a limit or a ban
-        refuses, and up to ten rotations an hour that are served nevertheless. So you can replace a leaked key
-        although its limits are used up or the account is banned. For a higher plan, ask the operator of the
-        service.
+        refuses, and up to ten rotations an hour that are served nevertheless. For a higher plan, ask the operator
+        of the service.
       </p>
       <p>
         Refused requests that arrive more than 5 seconds after the first 429 of a minute count toward a ban. With
@@ -90,9 +89,9 @@ export function limitsSection({ many }: Nouns): Html {
       </p>
       <p>
         A list returns up to 20 ${many}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
-        Without a valid key, an address gets 60 requests a minute. Once these are used up, a valid key may get
-        429, too, if the service has not seen it lately: try again after a second. If another limit refuses a
-        request, such as that on rotations, the headers describe that limit.
+        Without a valid key, an address gets 60 requests a minute. After that, even a valid key may get 429:
+        try again after a second. If another limit refuses a request, such as that on rotations, the headers
+        describe that limit.
       </p>
     `,
     rows([
