@@ -15,13 +15,13 @@ import { firstSeen, isLeaseOf, isOfChanged, type Known, mayComeBack, seen } from
 import {
   type Asking,
   type Debt,
+  decideRun,
   detach,
   joined,
   type Lease,
   NO_DEBT,
   owing,
-  plan,
-  type RunPlan,
+  type RunOutcome,
   spent,
   withoutRefusals,
 } from "./lease.ts";
@@ -95,7 +95,7 @@ const PAUSE = 2_000;
 
 /** A request for a permit. */
 export interface PermitRequest extends Asking {
-  /** The credential that opens the holder, such as the hash of its key. */
+  /** The credential that opens the holder, such as a password. */
   readonly credential: string;
   /** When the request arrived, in ms since the epoch. */
   readonly now: number;
@@ -309,7 +309,7 @@ export class Allowance<Of extends Holder> {
     return this.#decision(usage, limits, 0, refusal, now);
   }
 
-  /** Why a request is certain to be refused: only time or an operator can change that. */
+  /** Why a request is certain to be refused: only time or a change of the holder can change that. */
   #certainRefusal(now: number): Refusal | undefined {
     const { state: { usage, holder: { limits } }, readAt } = this.#known;
     const current = roll(usage, now);
@@ -365,7 +365,7 @@ export class Allowance<Of extends Holder> {
     try {
       const { rows } = await transactions.run({
         reads: this.#reads(),
-        decide: (rows, write, now) => run = this.#planRun(batch, rows, write, now),
+        decide: (rows, write, now) => run = this.#writeRun(batch, rows, write, now),
       }, { mayBegin });
       if (run === undefined) this.#drop(batch);
       else this.#apply(run, rows, { batch, begun, at });
@@ -391,7 +391,7 @@ export class Allowance<Of extends Holder> {
    * Decides what a run writes; undefined if the holder no longer exists. This is not a pure function: it moves waiting
    * requests to `batch`, and debts to `#sent`. If a row has changed, it is called again, and then adds to both.
    */
-  #planRun(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
+  #writeRun(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
     batch.push(...this.#queue.splice(0));
     const { holders } = this.#shared;
     const { id } = this.holder;
@@ -408,19 +408,19 @@ export class Allowance<Of extends Holder> {
     const { since, granted, handedOut } = this.#lately;
     const requests = batch.filter(isOpen);
     const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
-    const planned = plan(usage, holder.limits, {
+    const outcome = decideRun(usage, holder.limits, {
       debt: this.#sent,
       requests,
       served: performance.now() - since > RECENT * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
       mayWait: (usage, window) => mayComeBack(known, usage, window, performance.now(), RETURN_TIME),
     }, now);
-    if (planned.isChange) {
-      write.set(usageKey(id), encodeUsage(planned.usage));
-      const past = pastDay(planned.settled, planned.usage);
+    if (outcome.isChange) {
+      write.set(usageKey(id), encodeUsage(outcome.usage));
+      const past = pastDay(outcome.settled, outcome.usage);
       if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
     }
-    return { ...planned, state, unknown: batch.filter((request) => !isOpen(request)), now };
+    return { ...outcome, state, unknown: batch.filter((request) => !isOpen(request)), now };
   }
 
   /**
@@ -516,7 +516,7 @@ export class Allowance<Of extends Holder> {
 }
 
 /** What a run does. */
-interface Run<Of extends Holder> extends RunPlan<Waiting> {
+interface Run<Of extends Holder> extends RunOutcome<Waiting> {
   /** Time of the decision, in ms since the epoch. */
   readonly now: number;
   /** The rows that it has decided on. */

@@ -1,13 +1,13 @@
 import { type Entry, versionstampOf } from "../engine/mod.ts";
 import { decodeUsage, type Limits, UNUSED, type Usage, usageKey } from "./usage.ts";
 
-/** What has limits, such as an account. */
+/** What has limits, such as a tenant. */
 export interface Holder {
   readonly id: string;
   readonly limits: Limits;
 }
 
-/** One kind of holder, such as accounts, and the rows that store them, if any. */
+/** One kind of holder, such as tenants, and the rows that store them, if any. */
 export interface Holders<Of extends Holder> {
   /**
    * Key of a holder's row; undefined if holders are not stored. A transaction that changes the holder or its usage must

@@ -109,7 +109,7 @@ export interface RefusedRequest<Request> {
 }
 
 /** What a run's transaction does about a holder's usage and waiting requests. */
-export interface RunPlan<Request> {
+export interface RunOutcome<Request> {
   /** The usage once the debt is settled. */
   readonly settled: Usage;
   /** The usage afterwards. */
@@ -128,13 +128,13 @@ export interface RunPlan<Request> {
   readonly waiting: readonly Request[];
 }
 
-/** Plans a transaction: settles the debt, takes permits, and then refuses the remaining requests or lets them wait. */
-export function plan<Request extends Asking>(
+/** Decides a run: settles the debt, takes permits, and then refuses the remaining requests or lets them wait. */
+export function decideRun<Request extends Asking>(
   before: Usage,
   limits: Limits,
   { debt, requests, served, left, mayWait }: Demand<Request>,
   now: number,
-): RunPlan<Request> {
+): RunOutcome<Request> {
   const settled = settle(before, limits, debt, now);
   const size = left === undefined ? 0 : nextSize(served, free(roll(settled, now), limits)) - left;
   const taken = take(settled, limits, { waiting: requests.length, ahead: Math.max(0, size) }, now);
@@ -172,7 +172,7 @@ function refuseAll<Request extends Asking>(
   refusal: Refusal,
   before: Refusals,
   now: number,
-): Pick<RunPlan<Request>, "refused" | "refusals" | "usage"> {
+): Pick<RunOutcome<Request>, "refused" | "refusals" | "usage"> {
   const refused: RefusedRequest<Request>[] = [];
   let refusals = counted(before);
   let isBanned = refusal === "ban";

@@ -1,5 +1,5 @@
 /**
- * Exact limits per minute and per day (UTC) for accounts, or anything else that has an id, across many processes. What it
+ * Exact limits per minute and per day (UTC) for anything that has an id, across many processes. What it
  * promises:
  *
  * - A limit is never exceeded, not even by a single request. This holds after any crash, lost response or late commit,
@@ -41,15 +41,15 @@
  * const permits = new Permits({ store, transactions, holders, clock });
  *
  * async function handle(request: Request): Promise<Response> {
- *   const decision = await permits.admit(request.headers.get("x-api-key") ?? "");
- *   if (decision === undefined) return new Response("Unknown key", { status: 401 });
+ *   const decision = await permits.admit(request.headers.get("x-tenant") ?? "");
+ *   if (decision === undefined) return new Response("Unknown tenant", { status: 401 });
  *   const response = new Response("Hello", { status: decision.refusal ? 429 : 200 });
  *   setLimitHeaders(response.headers, decision);
  *   return response;
  * }
  * // Deno.serve(handle);
  *
- * const request = new Request("http://localhost/", { headers: { "x-api-key": "any string" } });
+ * const request = new Request("http://localhost/", { headers: { "x-tenant": "any string" } });
  * const responses = await Promise.all(Array.from({ length: 90 }, () => handle(request)));
  * assertEquals(responses.filter(({ status }) => status === 200).length, 60);
  * await permits.settle();

@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import {
   type Asking,
   type Debt,
+  decideRun,
   type Demand,
   detach,
   joined,
@@ -9,7 +10,6 @@ import {
   nextSize,
   NO_DEBT,
   owing,
-  plan,
   spent,
 } from "../../src/limits/lease.ts";
 import { UNUSED, type Usage } from "../../src/limits/usage.ts";
@@ -39,9 +39,9 @@ function returned(size: number, unused: number, minute: number = NOON, epoch: nu
 /** Requests that arrived one after the other. */
 const [A, B, C, D] = [{ at: 1 }, { at: 2 }, { at: 3 }, { at: 4 }] as const;
 
-/** Plans for requests, none of which waits. */
-function planFor(usage: Partial<Usage>, demand: Partial<Demand<Asking>>, limits = LIMITS, now = NOON) {
-  return plan({ ...NOW, ...usage }, limits, {
+/** Decides on requests, none of which waits. */
+function decideOn(usage: Partial<Usage>, demand: Partial<Demand<Asking>>, limits = LIMITS, now = NOON) {
+  return decideRun({ ...NOW, ...usage }, limits, {
     debt: NO_DEBT,
     requests: [],
     served: 0,
@@ -94,10 +94,10 @@ Deno.test("nextSize() doubles what was served, and is at least a hundredth of wh
   assertEquals([nextSize(0, 99), nextSize(3, 99), nextSize(3, 1_000), nextSize(0, 0)], [0, 6, 10, 0]);
 });
 
-Deno.test("plan() settles debts before it takes permits", () => {
+Deno.test("decideRun() settles debts before it takes permits", () => {
   const debt = [returned(5, 3), returned(1, 0)].reduce(owing, NO_DEBT);
 
-  const { usage, granted, refused, isChange } = planFor(
+  const { usage, granted, refused, isChange } = decideOn(
     { used: 60, usedToday: 60, leased: 9, leasedToday: 9 },
     { debt, requests: [A, B, C, D] },
   );
@@ -106,8 +106,8 @@ Deno.test("plan() settles debts before it takes permits", () => {
   assertEquals([granted, refused, isChange], [[A, B, C], [{ request: D, refusal: "minute" }], true]);
 });
 
-Deno.test("plan() writes a permit that is given back and taken again", () => {
-  const { usage, isChange } = planFor(
+Deno.test("decideRun() writes a permit that is given back and taken again", () => {
+  const { usage, isChange } = decideOn(
     { used: 7, usedToday: 7 },
     { debt: owing(NO_DEBT, returned(0, 1)), requests: [A] },
   );
@@ -115,15 +115,15 @@ Deno.test("plan() writes a permit that is given back and taken again", () => {
   assertEquals([usage.used, isChange], [7, true]);
 });
 
-Deno.test("plan() writes nothing if the window has only moved, or every debt is void", () => {
+Deno.test("decideRun() writes nothing if the window has only moved, or every debt is void", () => {
   const debt = owing(NO_DEBT, returned(5, 3, NOON, 7));
 
-  for (const now of [NOON, LATER]) assertEquals(planFor({ used: 9 }, { debt }, LIMITS, now).isChange, false);
+  for (const now of [NOON, LATER]) assertEquals(decideOn({ used: 9 }, { debt }, LIMITS, now).isChange, false);
 });
 
-Deno.test("plan() leases only if the process asks for permits", () => {
+Deno.test("decideRun() leases only if the process asks for permits", () => {
   const limits = { minute: 1_000, day: 9_000 };
-  const ahead = (demand: Partial<Demand<Asking>>) => planFor({}, demand, limits).ahead;
+  const ahead = (demand: Partial<Demand<Asking>>) => decideOn({}, demand, limits).ahead;
 
   assertEquals(ahead({ left: undefined, served: 9 }), 0);
   assertEquals(ahead({ left: 0 }), 10);
@@ -132,9 +132,9 @@ Deno.test("plan() leases only if the process asks for permits", () => {
   assertEquals(ahead({ left: 0, served: 900 }), 250);
 });
 
-Deno.test("plan() says whether more permits are needed than can be leased", () => {
+Deno.test("decideRun() says whether more permits are needed than can be leased", () => {
   const isDenied = (usage: Partial<Usage>, demand: Partial<Demand<Asking>>) =>
-    planFor(usage, demand).isDenied;
+    decideOn(usage, demand).isDenied;
 
   assertEquals(isDenied({}, { left: 3, served: 2 }), false);
   assertEquals(isDenied({}, { left: 4, served: 2 }), false);
@@ -143,8 +143,8 @@ Deno.test("plan() says whether more permits are needed than can be leased", () =
   assertEquals(isDenied({ used: 58 }, { left: undefined, served: 2 }), false);
 });
 
-Deno.test("plan() lets requests wait while permits may come back, and grants what there is", () => {
-  const { granted, waiting, refused, usage } = planFor(
+Deno.test("decideRun() lets requests wait while permits may come back, and grants what there is", () => {
+  const { granted, waiting, refused, usage } = decideOn(
     { used: 58, usedToday: 58, leased: 1 },
     { requests: [A, B, C], mayWait: ({ leased }, window) => leased === 1 && window === "minute" },
   );
@@ -153,9 +153,9 @@ Deno.test("plan() lets requests wait while permits may come back, and grants wha
   assertEquals([usage.refused, usage.noLeasesUntil], [0, LATER]);
 });
 
-Deno.test("plan() judges each refusal by its own request, and bans at the last strike", () => {
+Deno.test("decideRun() judges each refusal by its own request, and bans at the last strike", () => {
   const first = performance.now();
-  const { refused, usage, refusals } = planFor(
+  const { refused, usage, refusals } = decideOn(
     { used: 2, usedToday: 2, strikes: 8 },
     {
       debt: { ...NO_DEBT, refusals: { minute: NOON, first, count: 0, strikes: 0 } },
@@ -169,18 +169,18 @@ Deno.test("plan() judges each refusal by its own request, and bans at the last s
   assertEquals(refusals, { minute: NOON, first, count: 4, strikes: 2 });
 });
 
-Deno.test("plan() begins no ban for strikes of a minute that is over, or without a new one", () => {
+Deno.test("decideRun() begins no ban for strikes of a minute that is over, or without a new one", () => {
   const refusals = { minute: NOON, first: 0, count: 300, strikes: 300 };
-  const late = planFor({}, { debt: { ...NO_DEBT, refusals }, requests: [A] }, LIMITS, LATER);
+  const late = decideOn({}, { debt: { ...NO_DEBT, refusals }, requests: [A] }, LIMITS, LATER);
   const full = { used: 60, usedToday: 60, strikes: 300, noLeasesUntil: LATER };
-  const { refused, usage } = planFor(full, { requests: [A] });
+  const { refused, usage } = decideOn(full, { requests: [A] });
 
   assertEquals([late.granted, late.usage.bans], [[A], 0]);
   assertEquals([refused, usage.bans], [[{ request: A, refusal: "minute" }], 0]);
 });
 
-Deno.test("plan() counts no refusal of a request that is spared", () => {
-  const { refused, isChange } = planFor(
+Deno.test("decideRun() counts no refusal of a request that is spared", () => {
+  const { refused, isChange } = decideOn(
     { used: 60, usedToday: 60, noLeasesUntil: LATER },
     { requests: [{ at: Infinity, isSpared: true }] },
   );
@@ -188,8 +188,8 @@ Deno.test("plan() counts no refusal of a request that is spared", () => {
   assertEquals([refused.map(({ refusal }) => refusal), isChange], [["minute"], false]);
 });
 
-Deno.test("plan() counts no refusals during a ban", () => {
-  const { refused, isChange } = planFor({ bannedUntil: LATER }, { requests: [A] });
+Deno.test("decideRun() counts no refusals during a ban", () => {
+  const { refused, isChange } = decideOn({ bannedUntil: LATER }, { requests: [A] });
 
   assertEquals([refused, isChange], [[{ request: A, refusal: "ban" }], false]);
 });
@@ -200,10 +200,10 @@ Deno.test.each(
     ["refusals, but no strikes,", "the minute before", NOON, LATER, [0, 5, 0, true]],
     ["nothing", "another minute", LATER, NOON, [0, 0, 0, false]],
   ] as const,
-)("plan() counts %s of %s", (_, _of, minute, now, counts) => {
+)("decideRun() counts %s of %s", (_, _of, minute, now, counts) => {
   const debt = { ...NO_DEBT, refusals: { minute, first: 0, count: 5, strikes: 2 } };
 
-  const { usage, isChange } = planFor({}, { debt }, LIMITS, now);
+  const { usage, isChange } = decideOn({}, { debt }, LIMITS, now);
 
   assertEquals<unknown>([usage.refused, usage.refusedToday, usage.strikes, isChange], counts);
 });
