@@ -1,4 +1,4 @@
-import { Metrics, pause } from "./src/base/mod.ts";
+import { pause } from "./src/base/mod.ts";
 import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
 import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/web/mod.ts";
@@ -6,6 +6,7 @@ import { API_KEY_LIKE, openCollections, ResourceError } from "./src/resource/mod
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
 import { InFlight } from "./src/app/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/app/log.ts";
+import { Metrics } from "./src/app/metrics.ts";
 import { createService } from "./src/app/service.ts";
 import { Sweeper } from "./src/app/sweeper.ts";
 import { VERSION } from "./src/app/version.ts";
@@ -65,7 +66,8 @@ async function serve(): Promise<number> {
   // Deno Deploy starts another instance if this one fails.
   const patience = onDeploy ? {} : { patience: SERVER_PATIENCE };
   const onLost = (error: StoreUnavailable) => log.error(errorRecord(error, clock(), "store"));
-  const opening = openStore(kvPath, { clock, metrics, create: true, makesFolder, onLost, ...patience });
+  const options = { clock, metrics: metrics.engine, create: true, makesFolder, onLost, ...patience };
+  const opening = openStore(kvPath, options);
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
   await openCollections(store, CATALOGUE, { create: true });

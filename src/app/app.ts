@@ -1,4 +1,4 @@
-import { type Metrics, SECOND } from "../base/mod.ts";
+import { SECOND } from "../base/mod.ts";
 import { StoreUnavailable, type Transactions } from "../engine/mod.ts";
 import { bearerToken, deprecationHeaders, isGone, setCorsHeaders } from "../web/headers.ts";
 import {
@@ -43,6 +43,7 @@ import {
 import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
 import { refusedResponse, withLimitHeaders } from "./limit_responses.ts";
 import { errorRecord, type Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
 import { hostFault } from "./request.ts";
 
 /** Options of {@linkcode createApp}. */

@@ -1,4 +1,5 @@
-import { type Counter, Metrics } from "../base/mod.ts";
+import type { Counter } from "../base/mod.ts";
+import { Metrics } from "./metrics.ts";
 
 /** A destination of log lines, such as `Deno.stdout`. */
 export interface Output {

@@ -68,19 +68,19 @@ const PAGE_BYTES = 32 * 1024 * 1024;
  * @throws {ResourceError} if two resources share a path or a schema, with each other or with the rest of the service.
  */
 export function createService(options: ServiceOptions): Service {
-  const { catalogue, store, environment, publicUrl, signUpIsOpen, operatorTokens } = options;
+  const { catalogue, store, environment, publicUrl, signUpIsOpen, operatorTokens, metrics } = options;
   const { title } = catalogue;
   const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
-  const versions = new Versions(store, options);
+  const versions = new Versions(store, { ...options, metrics: metrics.engine });
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
-  const transactions = new Transactions(store, options);
+  const transactions = new Transactions(store, { ...options, metrics: metrics.engine });
   const permits = new Permits({
     ...options,
     transactions,
     holders: ACCOUNTS,
+    metrics: metrics.limits,
     banned(accountId, until) {
-      options.metrics.bans.add(1);
       const time = new Date(options.clock()).toISOString();
       options.log.event({ time, event: "ban", accountId, until: new Date(until).toISOString() });
     },

@@ -1,3 +1,6 @@
+/** Bounds of the buckets for durations, in seconds. */
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
 /** Values by label, in nested maps with one level for each label. */
 class Labelled<Value> {
   readonly #create: () => Value;
@@ -60,14 +63,14 @@ export class Counter {
   }
 }
 
-/** A distribution for each set of labels: the number of values up to the bound of each bucket. */
+/** A distribution for each set of labels: the number of values up to the bound of each bucket, by default in seconds. */
 export class Histogram {
   readonly #name: string;
   readonly #help: string;
   readonly #buckets: readonly number[];
   readonly #values: Labelled<{ counts: number[]; count: number; sum: number }>;
 
-  constructor(name: string, help: string, buckets: readonly number[], labels: readonly string[] = []) {
+  constructor(name: string, help: string, labels: readonly string[] = [], buckets = SECONDS) {
     this.#name = name;
     this.#help = help;
     this.#buckets = buckets;
@@ -100,6 +103,21 @@ export class Histogram {
       ];
     });
     return family(name, "histogram", this.#help, lines);
+  }
+}
+
+/** Counters and histograms, in the order of their text. */
+export class Registry {
+  readonly #families: (Counter | Histogram)[] = [];
+
+  /** Adds counters and histograms after those that it has. */
+  add(...families: readonly (Counter | Histogram)[]): void {
+    this.#families.push(...families);
+  }
+
+  /** All of them in the Prometheus text format. Their names begin with `prefix`. */
+  text(prefix: string = ""): string {
+    return this.#families.map((family) => family.text(prefix)).join("");
   }
 }
 

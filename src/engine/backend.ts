@@ -1,5 +1,6 @@
-import { type Metrics, pause } from "../base/mod.ts";
+import { pause } from "../base/mod.ts";
 import { StoreUnavailable } from "./deadline.ts";
+import type { EngineMetrics } from "./metrics.ts";
 import type { Entry, ListOptions } from "./row.ts";
 
 /**
@@ -47,7 +48,7 @@ export interface BackendOptions {
   readonly clock: () => number;
   /** Deadline for one operation, in ms. */
   readonly deadline?: number;
-  readonly metrics?: Metrics | undefined;
+  readonly metrics?: EngineMetrics | undefined;
 }
 
 /** How long to wait for a server, in ms. `onWait` is called once the wait takes more than a second. */

@@ -1,5 +1,4 @@
 import type { StatementSync } from "node:sqlite";
-import { Metrics } from "../base/mod.ts";
 import { COMMITS, sweepMarkers } from "./abandoned.ts";
 import {
   type Backend,
@@ -20,6 +19,7 @@ import {
   StoreUnavailable,
   withDeadline,
 } from "./deadline.ts";
+import { EngineMetrics } from "./metrics.ts";
 import { encodeJson, type Entry, getRows, type ListOptions, listRows } from "./row.ts";
 
 /** The path for a KV in this process's memory. */
@@ -169,13 +169,13 @@ function resultOf(result: Deno.KvCommitResult | Deno.KvCommitError): CommitResul
 class Handle {
   readonly #kv: Deno.Kv;
   readonly #deadline: number;
-  readonly #metrics: Metrics;
+  readonly #metrics: EngineMetrics;
   /** Settles when every operation that missed its deadline has ended; undefined if there is none. */
   #hanging: Promise<unknown> | undefined;
 
   constructor(
     kv: Deno.Kv,
-    { deadline = KV_DEADLINE, metrics = new Metrics() }: Omit<BackendOptions, "clock">,
+    { deadline = KV_DEADLINE, metrics = new EngineMetrics() }: Omit<BackendOptions, "clock">,
   ) {
     this.#kv = kv;
     this.#deadline = deadline;

@@ -66,6 +66,7 @@ export { VersionedCache } from "./cache.ts";
 export { AGAIN, KV_DEADLINE, retried, StoreUnavailable, withDeadline } from "./deadline.ts";
 export { makeFolder, MEMORY } from "./file.ts";
 export { Ids } from "./ids.ts";
+export { EngineMetrics } from "./metrics.ts";
 export { isUrl, nameOfKv, OpenError, type OpenOptions, openStore, requireReadable } from "./open.ts";
 export {
   CorruptRow,

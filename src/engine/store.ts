@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers";
-import { Metrics, pause } from "../base/mod.ts";
+import { pause } from "../base/mod.ts";
 import type { Backend, Build, CommitResult } from "./backend.ts";
 import { AGAIN, retried } from "./deadline.ts";
+import { EngineMetrics } from "./metrics.ts";
 import { type Entry, type ListOptions, versionstampOf } from "./row.ts";
 import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 
@@ -9,7 +10,7 @@ import { SCHEMA, SchemaVersion } from "./schema_version.ts";
 export interface StoreOptions {
   /** The version of the rows; by default not read yet. */
   readonly schema?: SchemaVersion;
-  readonly metrics?: Metrics | undefined;
+  readonly metrics?: EngineMetrics | undefined;
 }
 
 /** Number of rows in one page. */
@@ -30,11 +31,11 @@ export class Store {
   /** The version of the rows. */
   readonly schema: SchemaVersion;
   readonly #backend: Backend;
-  readonly #metrics: Metrics;
+  readonly #metrics: EngineMetrics;
 
   constructor(
     backend: Backend,
-    { schema = new SchemaVersion(), metrics = new Metrics() }: StoreOptions = {},
+    { schema = new SchemaVersion(), metrics = new EngineMetrics() }: StoreOptions = {},
   ) {
     this.schema = schema;
     this.#backend = backend;

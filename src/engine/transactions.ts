@@ -1,6 +1,7 @@
-import { Metrics, pause } from "../base/mod.ts";
+import { pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
+import { EngineMetrics } from "./metrics.ts";
 import { isBlind, type Job, Round, sizeOf, type Snapshot } from "./round.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
@@ -70,7 +71,7 @@ import { nameOf } from "./versions.ts";
 export interface TransactionsOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  readonly metrics?: Metrics;
+  readonly metrics?: EngineMetrics;
 }
 
 const MAX_READS = 8;
@@ -86,7 +87,7 @@ const LATE: unique symbol = Symbol("late");
 export class Transactions {
   readonly #store: Store;
   readonly #clock: () => number;
-  readonly #metrics: Metrics;
+  readonly #metrics: EngineMetrics;
   /** By age. */
   #waiting: Job[] = [];
   /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
@@ -95,7 +96,7 @@ export class Transactions {
   #lanes = 0;
   #isGathering = false;
 
-  constructor(store: Store, { clock, metrics = new Metrics() }: TransactionsOptions) {
+  constructor(store: Store, { clock, metrics = new EngineMetrics() }: TransactionsOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#metrics = metrics;

@@ -1,5 +1,5 @@
-import { Metrics } from "../base/mod.ts";
 import { batched } from "./batch.ts";
+import { EngineMetrics } from "./metrics.ts";
 import { versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 
@@ -31,7 +31,7 @@ export function nameOf(key: Deno.KvKey): string {
 export interface VersionsOptions {
   /** Maximum age of a check, in ms. By default, it is 0: every call waits for a check that begins after it. */
   readonly maxStalenessMs?: number | undefined;
-  readonly metrics?: Metrics;
+  readonly metrics?: EngineMetrics;
 }
 
 /**
@@ -70,7 +70,7 @@ export class Versions {
   /** Number of requests since the last check began, whether they wait for the next one or not. */
   #requests = 0;
 
-  constructor(store: Store, { maxStalenessMs = 0, metrics = new Metrics() }: VersionsOptions = {}) {
+  constructor(store: Store, { maxStalenessMs = 0, metrics = new EngineMetrics() }: VersionsOptions = {}) {
     this.#store = store;
     this.#maxStaleness = maxStalenessMs;
     this.#begin = batched(async () => {

@@ -70,6 +70,7 @@ export {
   setPolicy,
   setRemaining,
 } from "./limit_headers.ts";
+export { LimitMetrics } from "./metrics.ts";
 export { Permits, type PermitsOptions } from "./permits.ts";
 export {
   changeLimits,

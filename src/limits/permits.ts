@@ -2,6 +2,7 @@ import { BoundedMap } from "../base/mod.ts";
 import { batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type PermitRequest, type Shared } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
+import type { LimitMetrics } from "./metrics.ts";
 import type { Decision, Usage } from "./usage.ts";
 
 /** How often to check for allowances that have something to do, in ms. */
@@ -17,6 +18,7 @@ export interface PermitsOptions<Of extends Holder> {
   readonly holders: Holders<Of>;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
+  readonly metrics?: LimitMetrics;
   /** Called when a ban has begun. `until` is in ms since the epoch. */
   readonly banned?: (id: string, until: number) => void;
 }
@@ -31,13 +33,16 @@ export class Permits<Of extends Holder> {
   readonly #load: (id: string) => Promise<Allowance<Of> | undefined>;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor({ store, transactions, holders, clock, banned = () => {} }: PermitsOptions<Of>) {
+  constructor({ store, transactions, holders, clock, metrics, banned }: PermitsOptions<Of>) {
     const { commits } = store;
     this.#shared = {
       ...{ holders, transactions, commits, clock },
       isSettling: false,
       keep: (allowance) => this.#keep(allowance),
-      banned,
+      banned(id, until) {
+        metrics?.bans.add(1);
+        banned?.(id, until);
+      },
     };
     this.#load = batched(async (ids) => {
       const at = performance.now();

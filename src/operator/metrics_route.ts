@@ -1,4 +1,4 @@
-import { gauge, type Metrics } from "../base/mod.ts";
+import { gauge, type Registry } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { createResponse, NO_STORE, operation } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../resource/mod.ts";
@@ -12,7 +12,7 @@ export interface MetricsOptions {
   readonly version: string;
   readonly store: Store;
   /** The metrics of this process. */
-  readonly metrics: Metrics;
+  readonly metrics: { readonly registry: Registry };
   readonly parts: readonly Part[];
   readonly inFlight: { readonly size: number };
   /** Counts the leases of this process, and the permits left in them. */
@@ -50,7 +50,7 @@ export function metricsOperation(
         performance.timeOrigin / 1_000,
       ),
       gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
-      metrics.text(prefix),
+      metrics.registry.text(prefix),
       gauge(`${prefix}requests_in_flight`, "Requests in flight.", inFlight.size),
       gauge(`${prefix}leases`, "Leases held.", held.leases),
       gauge(`${prefix}leased_places`, "Permits left in those leases.", held.permits),

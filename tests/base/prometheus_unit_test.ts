@@ -31,7 +31,7 @@ Deno.test("Counter.text() omits unused labels, but reports 0 for an unused count
 });
 
 Deno.test("Histogram.text() reports cumulative bucket counts for each set of labels", () => {
-  const histogram = new Histogram("size", "Sizes.", [1, 2.5, 5], ["round"]);
+  const histogram = new Histogram("size", "Sizes.", ["round"], [1, 2.5, 5]);
 
   for (const value of [1, 2, 2.5, 5, 6]) histogram.observe(value, "look");
   histogram.observe(3, "commit");

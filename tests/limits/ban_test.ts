@@ -211,5 +211,5 @@ Deno.test("service counts each ban, including the first one after days without a
   service.now += 2 * 86_400_000;
   await getBanned(service, apiKey);
 
-  assertMatch(service.metrics.bans.text(), / 2\n$/);
+  assertMatch(service.metrics.limits.bans.text(), / 2\n$/);
 });

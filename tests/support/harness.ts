@@ -1,5 +1,4 @@
 // The harness: the whole service as a function of a request.
-import { Metrics } from "../../src/base/metrics.ts";
 import { assertLessOrEqual } from "@std/assert";
 import { type Issued, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
@@ -7,6 +6,7 @@ import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { InFlight } from "../../src/app/in_flight.ts";
 import type { AccessRecord, ErrorRecord, EventRecord, OperatorRecord } from "../../src/app/log.ts";
+import { Metrics } from "../../src/app/metrics.ts";
 import { hasValidHost, targetOf } from "../../src/app/request.ts";
 import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { Store } from "../../src/engine/store.ts";
@@ -65,7 +65,7 @@ export class Harness implements AsyncDisposable {
     const metrics = services.metrics ?? new Metrics();
     this.metrics = metrics;
     this.store = services.store ??
-      new Store(backend(this.kv, { clock, deadline, metrics }), { metrics });
+      new Store(backend(this.kv, { clock, deadline, metrics: metrics.engine }), { metrics: metrics.engine });
     const environment = services.environment ?? "staging";
     this.accounts = new RemoteAccounts(this.store, environment, clock);
     this.#catalogue = services.catalogue ?? OF_THINGS;

@@ -1,5 +1,6 @@
-import { Metrics, pause } from "../../base/mod.ts";
+import { pause } from "../../base/mod.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "../deadline.ts";
+import { EngineMetrics } from "../metrics.ts";
 
 /*
  * Every operation on KV has a deadline, and a dead connection is replaced. Deno's KV Connect client does neither: it
@@ -30,7 +31,7 @@ export interface ConnectionOptions {
   readonly deadline?: number;
   /** Opens new handles as soon as the KV responds. Rejects when the signal aborts. */
   readonly reopen: (signal: AbortSignal) => Promise<Deno.Kv[]>;
-  readonly metrics?: Metrics | undefined;
+  readonly metrics?: EngineMetrics | undefined;
 }
 
 type Kind = "read" | "write";
@@ -72,7 +73,7 @@ const POLL = 500;
  * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
  */
 export class Connection {
-  readonly #metrics: Metrics;
+  readonly #metrics: EngineMetrics;
   readonly #deadline: number;
   readonly #reopen: ConnectionOptions["reopen"];
   readonly #closing: AbortController = new AbortController();
@@ -85,7 +86,7 @@ export class Connection {
 
   constructor(
     kvs: readonly Deno.Kv[],
-    { deadline = KV_DEADLINE, reopen, metrics = new Metrics() }: ConnectionOptions,
+    { deadline = KV_DEADLINE, reopen, metrics = new EngineMetrics() }: ConnectionOptions,
   ) {
     this.#metrics = metrics;
     this.#deadline = deadline;

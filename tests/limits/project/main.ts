@@ -1,6 +1,7 @@
-// A project of its own that limits tenants, which it stores in rows of its own.
-import { decodeJson, encodeJson, openStore, Transactions } from "store/engine";
-import { type Holder, type Holders, Permits, setLimitHeaders } from "store/limits";
+// A project of its own that limits tenants, which it stores in rows of its own, and counts their requests.
+import { Counter, Registry } from "store/base";
+import { decodeJson, encodeJson, EngineMetrics, openStore, Transactions } from "store/engine";
+import { type Holder, type Holders, LimitMetrics, Permits, setLimitHeaders } from "store/limits";
 
 interface Tenant extends Holder {
   readonly password: string;
@@ -13,9 +14,14 @@ const TENANTS: Holders<Tenant> = {
 };
 
 const clock = Date.now;
-const store = await openStore(":memory:", { clock, create: true });
-const transactions = new Transactions(store, { clock });
-const permits = new Permits({ store, transactions, holders: TENANTS, clock });
+const registry = new Registry();
+const requests = new Counter("requests_total", "Requests of tenants.", ["status"]);
+registry.add(requests);
+const metrics = new EngineMetrics(registry);
+const store = await openStore(":memory:", { clock, metrics, create: true });
+const transactions = new Transactions(store, { clock, metrics });
+const ofLimits = new LimitMetrics(registry);
+const permits = new Permits({ store, transactions, holders: TENANTS, clock, metrics: ofLimits });
 const ann: Tenant = { id: "ann", limits: { minute: 60, day: 1_000 }, password: "secret" };
 await transactions.run({
   decide: (_rows, write) => write.set(["tenants", "ann"], encodeJson(ann)),
@@ -23,9 +29,10 @@ await transactions.run({
 
 async function handle(request: Request): Promise<Response> {
   const decision = await permits.admit("ann", request.headers.get("x-password") ?? "");
-  if (decision === undefined) return new Response(null, { status: 401 });
-  const response = new Response(null, { status: decision.refusal ? 429 : 200 });
-  setLimitHeaders(response.headers, decision);
+  const status = decision === undefined ? 401 : decision.refusal ? 429 : 200;
+  requests.add(1, `${status}`);
+  const response = new Response(null, { status });
+  if (decision) setLimitHeaders(response.headers, decision);
   return response;
 }
 
@@ -36,7 +43,8 @@ async function statuses(count: number, password: string): Promise<Record<string,
   return Object.fromEntries(Object.entries(byStatus).map(([status, same = []]) => [status, same.length]));
 }
 
-const seen = JSON.stringify([await statuses(90, "secret"), await statuses(3, "guess")]);
+const counts = [await statuses(90, "secret"), await statuses(3, "guess")];
+const seen = JSON.stringify({ counts, metrics: registry.text("tenants_") });
 await Deno.stdout.write(new TextEncoder().encode(seen));
 await permits.settle();
 await store.close();
