@@ -5,7 +5,7 @@ import { openRemote } from "./remote/open.ts";
 import { requireSchema } from "./schema_version.ts";
 import { Store } from "./store.ts";
 
-/** The KV could not be opened. The message, which is for the operator, says why. */
+/** The KV could not be opened. The message says why. */
 export class OpenError extends Error {
   override readonly name = "OpenError";
 }

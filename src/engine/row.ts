@@ -11,7 +11,7 @@ export interface Entry {
   readonly versionstamp: string;
 }
 
-/** A row does not have the format that its reader expects. The message, which is for operators, says which row. */
+/** A row does not have the format that its reader expects. The message says which row. */
 export class CorruptRow extends Error {
   override readonly name = "CorruptRow";
 
