@@ -121,13 +121,14 @@ export class Admissions {
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
   #charge(caller: Caller, budget: Budget): Admission | Promise<Admission> {
-    return whenReady(this.#tryToCharge(caller), (charged) => {
-      if (charged !== AGAIN) return charged;
-      return retried(async () => {
-        budget.check();
-        return await this.#tryToCharge(caller);
-      });
-    });
+    const attempt = () => {
+      budget.check();
+      return this.#tryToCharge(caller);
+    };
+    return whenReady(
+      attempt(),
+      (charged) => charged === AGAIN ? retried(async () => await attempt()) : charged,
+    );
   }
 
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {

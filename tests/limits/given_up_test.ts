@@ -3,6 +3,7 @@ import { assertEquals } from "@std/assert";
 import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
 import { ERRORS } from "../../src/web/error.ts";
+import { callAtOnce, tally } from "../support/client.ts";
 import { carryOut, type Commit, fail, type FakeKv } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { credentialFor, SAMPLES } from "../support/operations.ts";
@@ -57,6 +58,22 @@ Deno.test("service logs nothing if a key turns out to be invalid after it has re
   await time.advance(20_000);
 
   assertEquals([status, service.errors], [503, []]);
+});
+
+Deno.test("service charges nothing to a key that it finds after it has returned 503", async () => {
+  await using service = await RecordingService.open({ deadline: 8_000 });
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+  await callAtOnce(60, [service]);
+  service.disturbance = { read: ([key]) => key?.[0] === "api_keys" ? pause(6_000) : undefined };
+
+  // Five look the key up, and the others wait for them.
+  const replies = await time.until(callAtOnce(9, [service], apiKey), 6_000);
+  await time.advance(20_000);
+  await time.until(service.app.settle(), 1_000);
+
+  assertEquals(tally(replies), { "503 store_unavailable": 9 });
+  assertEquals((await service.accounts.usage(id)).used, 0);
 });
 
 Deno.test("service does not retry a creation after it has returned 503", async () => {
