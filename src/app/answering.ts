@@ -1,0 +1,127 @@
+import { SECOND } from "../base/mod.ts";
+import type { Transactions } from "../engine/mod.ts";
+import { bearerToken, isGone } from "../web/headers.ts";
+import {
+  allowOf,
+  ApiError,
+  BODY_RULES,
+  type BodyRules,
+  createResponse,
+  ERRORS,
+  type JsonBody,
+  readJsonObject,
+} from "../web/mod.ts";
+import { ACCESS, needsToken, type Operation } from "../resource/mod.ts";
+import { invalidApiKey } from "../accounts/api_key.ts";
+import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
+import { wrongOperatorToken } from "../operator/token.ts";
+import type { Admissions } from "./admission.ts";
+import { type Arrival, createSuggester } from "./arrival.ts";
+import type { Budget } from "./in_flight.ts";
+import { refusedResponse } from "./limit_responses.ts";
+import { hostFault } from "./request.ts";
+
+/**
+ * A step that may respond to an admitted request. If it returns undefined, the next one may.
+ *
+ * @throws {ApiError} if that is the response.
+ */
+export type Answering = (arrival: Arrival, budget: Budget) => Response | Promise<Response> | undefined;
+
+/** Refuses a request that limits do not admit. */
+export function refuse({ admission }: Arrival): Response | undefined {
+  const { refusal } = admission?.decision ?? {};
+  return admission && refusal && refusedResponse(admission.decision, refusal);
+}
+
+/** Refuses a request without the key or the token that its operation needs. */
+export function authorizing({ realm, environment }: Realm): Answering {
+  const unauthorized = unauthorizedIn({ realm, environment });
+  return function authorize({ request, matched, admission }: Arrival): Response | undefined {
+    if (matched.kind !== "found") return undefined;
+    const { access } = matched.endpoint;
+    if (access === ACCESS.key && admission?.account === undefined) {
+      return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
+    }
+    if (!needsToken(access) || !admission) return undefined;
+    return wrongOperatorToken(access, realm, request.headers.get("authorization"));
+  };
+}
+
+/** Options of {@linkcode handling}. */
+export interface HandlingOptions {
+  readonly admissions: Admissions;
+  readonly transactions: Transactions;
+  /** Whether the service runs on Deno Deploy, where chunked bodies may pause. */
+  readonly onDeploy: boolean;
+  /** The name of the service in challenges. */
+  readonly realm: string;
+}
+
+/** If a body arrives longer than this after its headers, its account is checked again, in ms. */
+const SLOW_BODY = SECOND;
+
+/** Lets the operation of the request respond. */
+export function handling({ admissions, transactions, onDeploy, realm }: HandlingOptions): Answering {
+  const bodyRules = { ...BODY_RULES, ...(onDeploy && { stallMs: Infinity }) };
+
+  return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
+    const { request, matched, base, query, now, address, admission } = arrival;
+    if (matched.kind !== "found") return undefined;
+    return matched.endpoint.answer({
+      request,
+      params: matched.params,
+      query,
+      base,
+      now,
+      accountId: admission?.account?.id ?? "",
+      address,
+      async transact(transaction) {
+        const done = await transactions.run(transaction, { mayBegin: () => budget.check() });
+        return done.result;
+      },
+      readBody: (rules) => arrival.body ??= readBody(arrival, { ...bodyRules, ...rules }, budget),
+      note: (id) => void (arrival.ids ??= new Set()).add(id),
+    });
+  };
+
+  /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
+  async function readBody(arrival: Arrival, rules: BodyRules, budget: Budget): Promise<JsonBody> {
+    const { request, now, at, address, admission } = arrival;
+    const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival))).catch((error) => {
+      const isOverloaded = error instanceof ApiError && error.kind === ERRORS.overloaded;
+      if (admission && isOverloaded) admissions.giveBack(admission, address());
+      throw error;
+    });
+    if (admission?.account && performance.now() - at > SLOW_BODY) {
+      const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", now);
+      if (account === undefined) throw invalidApiKey(realm);
+      if (account.suspendedAt !== null) throw ACCOUNT_SUSPENDED;
+    }
+    return body;
+  }
+}
+
+/** The sender that a request's body counts for. Operators, who are not charged, count like an account. */
+function senderOf({ admission }: Arrival): string {
+  return admission ? admission.account?.id ?? "" : "operator";
+}
+
+/** Responds to a request that matches no operation. */
+export function missing(
+  operations: readonly Operation[],
+  documentOf: (path: string) => string,
+): (arrival: Arrival) => Response {
+  const suggest = createSuggester(operations);
+  return function miss({ request, now, path, matched }: Arrival): Response {
+    if (matched.kind === "bad host") throw new ApiError(ERRORS.invalid_request, hostFault(request));
+    if (matched.kind === "allow") {
+      const allow = allowOf(matched.endpoints.filter(({ deprecated }) => !isGone(deprecated, now)));
+      if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });
+      throw new ApiError(ERRORS.method_not_allowed, `Allowed methods: ${allow}.`, { allow });
+    }
+    const meant = suggest(path);
+    const hint = meant === undefined ? `See ${documentOf(path)}.` : `Did you mean ${meant}?`;
+    throw new ApiError(ERRORS.not_found, `There is nothing at this path. ${hint}`);
+  };
+}

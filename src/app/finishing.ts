@@ -1,0 +1,45 @@
+import { deprecationHeaders, setCorsHeaders } from "../web/headers.ts";
+import { ownOf } from "../web/mod.ts";
+import type { Admissions } from "./admission.ts";
+import { type Arrival, hasLimits, isForOperator } from "./arrival.ts";
+import { withLimitHeaders } from "./limit_responses.ts";
+
+/** A step that adds headers to a response. */
+export type Finishing = (arrival: Arrival, response: Response) => void;
+
+/** Returns a function that makes the request's own response of one that may be shared, with limit headers. */
+export function limiting(admissions: Admissions): (arrival: Arrival, made: Response) => Response {
+  return function limited(arrival: Arrival, made: Response): Response {
+    const { request, now, address, admission } = arrival;
+    // Refusals already have limit headers, as do responses with a limit of their own.
+    const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
+    const decision = isLimited ? admission?.decision ?? admissions.peek(request, address, now) : undefined;
+    return decision ? withLimitHeaders(made, decision) : ownOf(made);
+  };
+}
+
+/** Says when the operation is removed. */
+export function addDeprecation({ matched }: Arrival, { headers }: Response): void {
+  const deprecation = matched.kind === "found" ? matched.endpoint.deprecated : undefined;
+  // Kept responses already have them, which is faster.
+  if (!deprecation || headers.has("deprecation")) return;
+  for (const [name, value] of Object.entries(deprecationHeaders(deprecation))) headers.set(name, value);
+}
+
+/** Names the document that describes the operations, if there is nothing (RFC 8631). */
+export function describing(documentOf: (path: string) => string, publicUrl: string = ""): Finishing {
+  return function addDescription({ path }: Arrival, { status, headers }: Response): void {
+    if (status === 404) headers.append("link", `<${publicUrl}${documentOf(path)}>; rel="service-desc"`);
+  };
+}
+
+/** Repeats the ID of the request. */
+export function addRequestId({ id }: Arrival, { headers }: Response): void {
+  headers.set("x-request-id", id);
+}
+
+/** Lets web pages of other origins read responses to clients. */
+export function addCors(arrival: Arrival, { headers }: Response): void {
+  const { request } = arrival;
+  if (request.headers.get("origin") !== null && !isForOperator(arrival)) setCorsHeaders(request, headers);
+}

@@ -1,0 +1,42 @@
+import { codeOf } from "../web/mod.ts";
+import type { Admissions } from "./admission.ts";
+import type { Arrival } from "./arrival.ts";
+import type { Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Options of {@linkcode record}. */
+export interface RecordOptions {
+  readonly admissions: Admissions;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Statuses of requests that were refused whatever their content. */
+const REFUSALS: ReadonlySet<number> = new Set([403, 429, 503]);
+/** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
+
+/** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
+export function record(
+  { request, id, now, at, matched, address, admission, operation, ids }: Arrival,
+  made: Response,
+  { admissions, log, metrics }: RecordOptions,
+): void {
+  const { status } = made;
+  const code = codeOf(made);
+  const method = METHODS.has(request.method) ? request.method : "other";
+  const ms = performance.now() - at;
+  const route = matched.pattern;
+  metrics.requests.add(1, route, method, `${status}`);
+  metrics.requestDuration.observe(ms / 1_000, route);
+  const isRefused = REFUSALS.has(status);
+  const plan = admission?.account?.plan ?? "";
+  if (isRefused) metrics.refused.add(1, plan, code);
+  if (admission && !admission.isFree && !admission.decision.refusal) metrics.admitted.add(1, plan);
+  if (!operation && !log.access) return;
+  const time = new Date(now).toISOString();
+  if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });
+  if (!log.access) return;
+  const accountId = admission?.account?.id ?? (isRefused ? admissions.ownerOf(request) : "");
+  log.access({ time, id, address: address(), method, route, status, code, ms: Math.round(ms), accountId });
+}
