@@ -68,51 +68,38 @@ const PAGE_BYTES = 32 * 1024 * 1024;
  * @throws {ResourceError} if two resources share a path or a schema, with each other or with the rest of the service.
  */
 export function createService(options: ServiceOptions): Service {
-  const { catalogue, store, environment, publicUrl, signUpIsOpen, operatorTokens, metrics } = options;
-  const { title } = catalogue;
-  const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
-  const metricsTokens = [...operatorTokens, ...options.metricsTokens];
-  const versions = new Versions(store, { ...options, metrics: metrics.engine });
+  const { catalogue, store, environment, publicUrl, maxStalenessMs, onDeploy } = options;
+  const { clock, clientAddress, log, metrics, inFlight, operatorTokens } = options;
+  const realm = slugOf(catalogue.title, "-");
+  const versions = new Versions(store, { maxStalenessMs, metrics: metrics.engine });
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
-  const transactions = new Transactions(store, { ...options, metrics: metrics.engine });
+  const transactions = new Transactions(store, { clock, metrics: metrics.engine });
   const permits = new Permits({
-    ...options,
-    transactions,
+    ...{ store, transactions, clock },
     holders: ACCOUNTS,
     metrics: metrics.limits,
     banned(accountId, until) {
-      const time = new Date(options.clock()).toISOString();
-      options.log.event({ time, event: "ban", accountId, until: new Date(until).toISOString() });
+      const time = new Date(clock()).toISOString();
+      log.event({ time, event: "ban", accountId, until: new Date(until).toISOString() });
     },
   });
-  const admissions = new Admissions({ ...options, versions, accounts: accountsRow, permits });
   const accounts = new AccountStore(store, accountsRow, environment, (state) => permits.usageOf(state));
   const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
-  const described = { ...options, version: VERSION, operations: () => operations };
-  const operations: readonly Operation[] = [
-    ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
-    ...PARTS.flatMap((part) => part.operations(described)),
-    signUpOperation(accounts, signUpIsOpen),
-    ...accountOperations(accounts, realm),
-    ...documentOperations(described),
-    ...healthOperations(store, options.inFlight),
-    ...(operatorTokens.length === 0
-      ? []
-      : servedOperations({ store, accounts, items, parts: PARTS }, { title, publicUrl })),
-    ...(metricsTokens.length === 0
-      ? []
-      : [metricsOperation({ ...options, prefix, version: VERSION, parts: PARTS, permits })]),
-  ];
+  const metricsTokens = [...operatorTokens, ...options.metricsTokens];
+  const operations = operationsOf(options, {
+    accounts,
+    items,
+    permits,
+    hasMetrics: metricsTokens.length > 0,
+  });
   requireDistinct(operations);
   return {
     operations,
     permits,
     fetch: createApp({
-      ...options,
-      realm,
-      operations,
-      admissions,
-      transactions,
+      ...{ operations, publicUrl, clock, clientAddress, transactions, onDeploy, realm, environment },
+      ...{ log, metrics, inFlight },
+      admissions: new Admissions({ store, environment, versions, accounts: accountsRow, permits }),
       hasToken: new Map([
         [ACCESS.operator, tokenCheck(operatorTokens)],
         [ACCESS.metrics, tokenCheck(metricsTokens)],
@@ -130,6 +117,42 @@ export function createService(options: ServiceOptions): Service {
       () => store.sweep(),
     ],
   };
+}
+
+/** What the operations of the service need, in addition to its options. */
+interface Served {
+  readonly accounts: AccountStore;
+  readonly items: readonly Items[];
+  readonly permits: Permits<Account>;
+  /** Whether there are tokens for metrics. */
+  readonly hasMetrics: boolean;
+}
+
+/** All operations, in the order in which documents list them. Only access checks get the tokens themselves. */
+function operationsOf(
+  options: ServiceOptions,
+  { accounts, items, permits, hasMetrics }: Served,
+): readonly Operation[] {
+  const { catalogue, store, environment, publicUrl, securityContact, signUpIsOpen, clock } = options;
+  const { metrics, inFlight, operatorTokens } = options;
+  const { title } = catalogue;
+  const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
+  const described = { catalogue, publicUrl, securityContact, operations: () => operations };
+  const ofPart = { ...described, store, environment, signUpIsOpen, version: VERSION };
+  const scraped = { prefix, version: VERSION, store, metrics, parts: PARTS, inFlight, permits };
+  const operations: readonly Operation[] = [
+    ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
+    ...PARTS.flatMap((part) => part.operations(ofPart)),
+    signUpOperation(accounts, signUpIsOpen),
+    ...accountOperations(accounts, realm),
+    ...documentOperations({ ...described, clock }),
+    ...healthOperations(store, inFlight),
+    ...(operatorTokens.length === 0
+      ? []
+      : servedOperations({ store, accounts, items, parts: PARTS }, { title, publicUrl })),
+    ...(hasMetrics ? [metricsOperation(scraped)] : []),
+  ];
+  return operations;
 }
 
 /** A title in lower case, with this text in place of spaces. */
