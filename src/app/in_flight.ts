@@ -85,16 +85,9 @@ interface Pending {
   index: number;
 }
 
-/** Requests that are waiting for the same promise before they begin. */
-interface Group {
-  readonly ready: Promise<void>;
-  readonly members: Pending[];
-}
-
 /**
  * The requests in flight. One timer times out requests that take too long, and the service can wait for the last
- * request before it stops. A synchronous response costs neither a promise nor a timer. Requests that are waiting for
- * the same promise begin in a single callback.
+ * request before it stops. A synchronous response costs neither a promise nor a timer.
  *
  * @example
  * ```ts
@@ -117,7 +110,6 @@ export class InFlight {
   /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
   readonly #pending: Pending[] = [];
   #monitoring = 0;
-  #group: Group | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When a stop must be complete, on the `performance.now()` clock. */
   #end = Infinity;
@@ -184,6 +176,7 @@ export class InFlight {
       budget,
       isForMonitoring,
       begin() {
+        if (budget.isOver) return;
         try {
           const answer = work();
           if (answer instanceof Promise) answer.then(succeed, pending.fail);
@@ -198,25 +191,9 @@ export class InFlight {
     this.#pending.push(pending);
     if (isForMonitoring) this.#monitoring++;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    if (ready) this.#beginWhen(ready, pending);
+    if (ready) ready.then(pending.begin, (error) => budget.isOver || pending.fail(error));
     else pending.begin();
     return promise;
-  }
-
-  #beginWhen(ready: Promise<void>, pending: Pending): void {
-    if (this.#group?.ready !== ready) {
-      const group: Group = { ready, members: [] };
-      this.#group = group;
-      const forEach = (settle: (pending: Pending) => void) => {
-        if (this.#group === group) this.#group = undefined;
-        for (const pending of group.members) if (!pending.budget.isOver) settle(pending);
-      };
-      ready.then(
-        () => forEach((pending) => pending.begin()),
-        (error) => forEach((pending) => pending.fail(error)),
-      );
-    }
-    this.#group.members.push(pending);
   }
 
   #remove({ index, isForMonitoring }: Pending): void {
