@@ -18,7 +18,7 @@ import { wrongOperatorToken } from "../operator/token.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, createSuggester } from "./arrival.ts";
 import type { Budget } from "./in_flight.ts";
-import { refusedResponse } from "./limit_responses.ts";
+import { createRefusals } from "./limit_responses.ts";
 import { hostFault } from "./request.ts";
 
 /**
@@ -29,9 +29,12 @@ import { hostFault } from "./request.ts";
 export type Answering = (arrival: Arrival, budget: Budget) => Response | Promise<Response> | undefined;
 
 /** Refuses a request that limits do not admit. */
-export function refuse({ admission }: Arrival): Response | undefined {
-  const { refusal } = admission?.decision ?? {};
-  return admission && refusal && refusedResponse(admission.decision, refusal);
+export function refusing(): Answering {
+  const refusedResponse = createRefusals();
+  return function refuse({ admission }: Arrival): Response | undefined {
+    const { refusal } = admission?.decision ?? {};
+    return admission && refusal && refusedResponse(admission.decision, refusal);
+  };
 }
 
 /** Refuses a request without the key or the token that its operation needs. */

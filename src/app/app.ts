@@ -1,10 +1,17 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
-import { type Access, ApiError, apiErrorOf, errorResponse, INTERNAL, OVERLOADED } from "../web/mod.ts";
+import { type Access, type ApiError, apiErrorOf, errorResponse, INTERNAL, OVERLOADED } from "../web/mod.ts";
 import { ACCESS, API_KEY_LIKE, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
 import type { Caller } from "./admission.ts";
-import { type Answering, authorizing, handling, type HandlingOptions, missing, refuse } from "./answering.ts";
+import {
+  type Answering,
+  authorizing,
+  handling,
+  type HandlingOptions,
+  missing,
+  refusing,
+} from "./answering.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
@@ -46,7 +53,7 @@ export function createApp(options: AppOptions): App {
   const documentOf = documentsOf(operations);
   const arrive = createArrivals(options);
   const answering: readonly Answering[] = [
-    refuse,
+    refusing(),
     authorizing({ realm, environment }),
     handling({ admissions, transactions, onDeploy, realm }),
   ];

@@ -1,43 +1,19 @@
 import { BoundedMap } from "../base/mod.ts";
-import { ApiError, type ErrorKind, errorResponse, isShared, shared } from "../web/mod.ts";
+import { ApiError, type ErrorKind, errorResponse, ownOf, shared } from "../web/mod.ts";
 import { ACCESS_ERRORS } from "../resource/mod.ts";
 import {
   type Decision,
   decisiveWindow,
-  hasSamePolicy,
   isSameRefusal,
   type Refusal,
   retryAfter,
   setLimitHeaders,
-  setPolicy,
-  setRemaining,
 } from "../limits/mod.ts";
-
-/** A cached response with a decision's headers. */
-interface Kept {
-  readonly decision: Decision;
-  readonly response: Response;
-}
-
-/** For each shared response, a clone with the headers for a single policy, cached until the minute ends. */
-const KEPT: WeakMap<Response, Kept> = new WeakMap();
 
 /** Adds the rate limit headers to the response, or to a clone if it is shared. */
 export function withLimitHeaders(response: Response, decision: Decision): Response {
-  const own = isShared(response) ? cloneWithPolicy(response, decision) : response;
-  if (own === response) setLimitHeaders(own.headers, decision);
-  else setRemaining(own.headers, decision);
-  return own;
-}
-
-function cloneWithPolicy(response: Response, decision: Decision): Response {
-  const kept = KEPT.get(response);
-  if (kept && hasSamePolicy(kept.decision, decision)) return kept.response.clone();
-  const own = response.clone();
-  setPolicy(own.headers, decision);
-  if (kept === undefined || kept.decision.minute.reset <= decision.now) {
-    KEPT.set(response, { decision, response: own.clone() });
-  }
+  const own = ownOf(response);
+  setLimitHeaders(own.headers, decision);
   return own;
 }
 
@@ -57,17 +33,20 @@ function tooManyWithoutKey(limit: number): [kind: ErrorKind, reason: string] {
   ];
 }
 
-/** The latest refusals. A refused client often sends more requests within the same second. */
-const REFUSED: BoundedMap<number, Kept> = new BoundedMap(1_000);
-
-/** The 429 for a refused request, with `Retry-After` in seconds and the limit headers. It is a shared response. */
-export function refusedResponse(decision: Decision, refusal: Refusal): Response {
-  const key = cacheKeyOf(decision);
-  const known = REFUSED.get(key);
-  if (known && isSameRefusal(known.decision, decision)) return known.response;
-  const response = shared(createRefused(decision, refusal));
-  REFUSED.set(key, { decision, response });
-  return response;
+/**
+ * Returns a function that gives a refused request its 429, with `Retry-After` in seconds and the limit headers. It is a
+ * shared response, kept because a refused client often sends more requests within the same second.
+ */
+export function createRefusals(): (decision: Decision, refusal: Refusal) => Response {
+  const latest = new BoundedMap<number, { readonly decision: Decision; readonly response: Response }>(1_000);
+  return function refusedResponse(decision: Decision, refusal: Refusal): Response {
+    const key = cacheKeyOf(decision);
+    const known = latest.get(key);
+    if (known && isSameRefusal(known.decision, decision)) return known.response;
+    const response = shared(createRefused(decision, refusal));
+    latest.set(key, { decision, response });
+    return response;
+  };
 }
 
 /** The cache key for a refusal. Few accounts share a key at a time. All anonymous requests share one. */

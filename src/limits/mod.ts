@@ -61,15 +61,7 @@
 export { type Allowance, MAX_LEASE_AGE, type PermitRequest, RETURN_TIME } from "./allowance.ts";
 export { ANONYMOUS_LIMIT, AnonymousLimiter, SPENT_LOOK_UPS } from "./anonymous.ts";
 export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";
-export {
-  decisiveWindow,
-  hasSamePolicy,
-  isSameRefusal,
-  retryAfter,
-  setLimitHeaders,
-  setPolicy,
-  setRemaining,
-} from "./limit_headers.ts";
+export { decisiveWindow, isSameRefusal, retryAfter, setLimitHeaders } from "./limit_headers.ts";
 export { LimitMetrics } from "./metrics.ts";
 export { Permits, type PermitsOptions } from "./permits.ts";
 export {

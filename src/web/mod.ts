@@ -79,6 +79,6 @@ export {
   type Tag,
 } from "./operation.ts";
 export { CompressedText, Representation } from "./representation.ts";
-export { createResponse, isShared, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
+export { createResponse, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
 export { allowOf, createMatcher, type Endpoint, type Match } from "./router.ts";
 export { ANY_ADDRESS, originOf, Server, type ServerHandler, type ServerOptions } from "./server.ts";

@@ -40,11 +40,10 @@ const SHARED: WeakSet<Response> = new WeakSet();
  *
  * @example
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals, assertNotStrictEquals } from "@std/assert";
  *
  * const response = shared(new Response("the same for all"));
- * assertEquals(isShared(response), true);
- * assertEquals(isShared(ownOf(response)), false);
+ * assertNotStrictEquals(ownOf(response), response);
  * assertEquals(await ownOf(response).text(), await ownOf(response).text());
  * ```
  */
@@ -53,14 +52,9 @@ export function shared(response: Response): Response {
   return response;
 }
 
-/** Whether a response is shared. A shared response must not be changed or sent; clone it. */
-export function isShared(response: Response): boolean {
-  return SHARED.has(response);
-}
-
-/** The response for one request: a clone if the response is shared. */
+/** The response for one request: a clone if the response is shared, because that must not be changed or sent. */
 export function ownOf(response: Response): Response {
-  return isShared(response) ? response.clone() : response;
+  return SHARED.has(response) ? response.clone() : response;
 }
 
 /** Headers of a response that must not be cached. */

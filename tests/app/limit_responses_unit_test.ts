@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { decisionOn, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
-import { refusedResponse, withLimitHeaders } from "../../src/app/limit_responses.ts";
+import { createRefusals, withLimitHeaders } from "../../src/app/limit_responses.ts";
 import { shared } from "../../src/web/response.ts";
 import { NOON } from "../support/time.ts";
 
@@ -123,6 +123,7 @@ const situations: readonly Situation[] = [
   },
 ];
 
+const refusedResponse = createRefusals();
 const SHARED = shared(new Response());
 const CODES = { minute: "rate_limit_minute", day: "rate_limit_day", ban: "key_banned" };
 
