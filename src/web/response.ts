@@ -40,10 +40,10 @@ const SHARED: WeakSet<Response> = new WeakSet();
  *
  * @example
  * ```ts
- * import { assertEquals, assertNotStrictEquals } from "@std/assert";
+ * import { assert, assertEquals } from "@std/assert";
  *
  * const response = shared(new Response("the same for all"));
- * assertNotStrictEquals(ownOf(response), response);
+ * assert(ownOf(response) !== response);
  * assertEquals(await ownOf(response).text(), await ownOf(response).text());
  * ```
  */
