@@ -10,8 +10,12 @@ Deno.test("README names only tests that exist", async () => {
   const folders = await Array.fromAsync(Deno.readDir(`${HERE}/..`), ({ name }) => name);
   const missing: string[] = [];
   for (const [, path = "", name = ""] of named) {
-    // The page is left out.
-    if (["page", "browser"].some((name) => path.startsWith(`../${name}/`) && !folders.includes(name))) {
+    // A part is left out.
+    if (
+      ["messages", "page", "browser"].some((name) =>
+        path.startsWith(`../${name}/`) && !folders.includes(name)
+      )
+    ) {
       continue;
     }
     const source = await Deno.readTextFile(`${HERE}/${path}`);
