@@ -14,6 +14,7 @@ import {
 } from "../engine/mod.ts";
 import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
 import { type Item, type Resource, withDefaults } from "./resource.ts";
+import { ItemRows } from "./rows.ts";
 
 /** Which items to list: those that have all these values. */
 export type ItemQuery = JsonObject & {
@@ -62,12 +63,6 @@ export interface ItemsOptions {
   readonly versions: Versions;
 }
 
-/** An index: rows of items by the values of some filters. */
-interface Index {
-  readonly filters: readonly string[];
-  readonly start: Deno.KvKey;
-}
-
 /** The items of a collection. Methods that read throw StoreUnavailable if KV fails. */
 export class Items<Value extends Item = Item> {
   readonly resource: Resource<Value>;
@@ -78,26 +73,22 @@ export class Items<Value extends Item = Item> {
   /** Reads an item as JSON; null if no item has this id. Simultaneous calls share a read. */
   readonly find: (id: number) => Promise<string | null>;
   readonly #store: Store;
-  /** One for each combination of filters, so that a page reads only what it shows. */
-  readonly #indexes: readonly Index[];
+  readonly #rows: ItemRows;
   readonly #names: readonly string[];
   /** Names of the fields that every item has. */
   readonly #lasting: ReadonlySet<string>;
 
   constructor(resource: Resource<Value>, { store, transactions, versions }: ItemsOptions) {
-    const { rows, fields, filters } = resource;
+    const { rows, fields } = resource;
     this.resource = resource;
     this.version = versions.watch(rows.version);
     this.ids = new Ids(transactions, rows.ids);
     this.find = batched(async (ids) => {
-      const entries = await store.getMany(ids.map((id) => this.#key(id)));
+      const entries = await store.getMany(ids.map((id) => this.#rows.item(id)));
       return (index) => entries[index] ? this.#jsonIn(entries[index]) : null;
     });
     this.#store = store;
-    this.#indexes = combinationsOf([...filters].sort()).map((some) => ({
-      filters: some,
-      start: rows.index(some),
-    }));
+    this.#rows = new ItemRows(resource);
     this.#names = ["id", ...Object.keys(fields)];
     this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
   }
@@ -122,7 +113,7 @@ export class Items<Value extends Item = Item> {
     id: number,
     decide: (owned: Owned<Value> | null) => Item | null,
   ): Transaction<Owned | null> {
-    const key = this.#key(id);
+    const key = this.#rows.item(id);
     return {
       reads: [key],
       decide: (rows, write) => {
@@ -130,7 +121,10 @@ export class Items<Value extends Item = Item> {
         const owned = entry && decodeItem(this.resource, entry);
         const after = decide(owned);
         if (owned === null || (after && stringifyJson(after) === stringifyJson(owned.item))) return owned;
-        this.#unlist(owned.item, after, write);
+        const kept = new Set(after && this.#rows.indexed(after).map((row) => JSON.stringify(row)));
+        for (const row of this.#rows.indexed(owned.item)) {
+          if (!kept.has(JSON.stringify(row))) write.delete(row);
+        }
         if (after === null) {
           write.delete(key);
           write.bump(this.version);
@@ -145,14 +139,15 @@ export class Items<Value extends Item = Item> {
 
   /** Reads `limit` items with their owners, in ascending order of id, from the first one after `cursor`. */
   async listOwned(limit: number, cursor: number = 0): Promise<readonly Owned<Value>[]> {
-    const entries = await this.#store.list({ start: this.#key(cursor + 1), end: this.#key(Infinity) }, limit);
+    const [start, end] = [this.#rows.item(cursor + 1), this.#rows.item(Infinity)];
+    const entries = await this.#store.list({ start, end }, limit);
     return entries.map((entry) => decodeItem(this.resource, entry));
   }
 
   /** Reads a page. Returns `earlier`, a page for the same query, if its rows have not changed. */
   async list(query: ItemQuery, earlier?: ItemPage): Promise<ItemPage> {
     const { limit, cursor = 0 } = query;
-    const prefix = this.#prefixFor(query);
+    const prefix = this.#rows.list(query);
     const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };
     const entries = await this.#store.list(range, limit + 1);
     const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
@@ -166,36 +161,10 @@ export class Items<Value extends Item = Item> {
     };
   }
 
-  #key(id: number): Deno.KvKey {
-    return [...this.resource.rows.items, id];
-  }
-
-  /** The beginning of the keys of the rows that match a query. */
-  #prefixFor(query: JsonObject): Deno.KvKey {
-    const filters = this.resource.filters.filter((name) => query[name] !== undefined);
-    const index = this.#indexes.find((index) =>
-      index.filters.length === filters.length && filters.every((name) => index.filters.includes(name))
-    );
-    return index === undefined ? this.resource.rows.items : prefixOf(index, query) ?? [];
-  }
-
   /** Writes an item's row and those in the indexes. */
   #put(item: Item, value: Uint8Array<ArrayBuffer>, write: Write): void {
-    write.set(this.#key(item.id), value);
-    for (const index of this.#indexes) {
-      const prefix = prefixOf(index, item);
-      if (prefix) write.set([...prefix, item.id], value);
-    }
+    for (const row of [this.#rows.item(item.id), ...this.#rows.indexed(item)]) write.set(row, value);
     write.bump(this.version);
-  }
-
-  /** Deletes the rows in indexes that an item no longer has. */
-  #unlist(before: Item, after: Item | null, write: Write): void {
-    for (const index of this.#indexes) {
-      const isKept = after !== null && index.filters.every((name) => before[name] === after[name]);
-      const prefix = isKept ? undefined : prefixOf(index, before);
-      if (prefix) write.delete([...prefix, before.id]);
-    }
   }
 
   /** The JSON of an item for clients: the stored text, if its fields are those of this release. */
@@ -244,23 +213,4 @@ function linesIn(
 
 function notAnItem({ name, nouns }: Resource, { key }: Entry): CorruptRow {
   return new CorruptRow(`Item ${String(key.at(-1))} of ${name} is not ${nouns.an}`);
-}
-
-/** Every non-empty combination of these names. */
-function combinationsOf(names: readonly string[]): readonly (readonly string[])[] {
-  return names.reduce<string[][]>(
-    (some, name) => [...some, [name], ...some.map((other) => [...other, name])],
-    [],
-  );
-}
-
-/** The beginning of the key in an index of items with the values of `item`; undefined if it lacks one. */
-function prefixOf({ filters, start }: Index, item: JsonObject): Deno.KvKey | undefined {
-  const prefix = [...start];
-  for (const name of filters) {
-    const value = item[name];
-    if (typeof value !== "string" && typeof value !== "boolean") return undefined;
-    prefix.push(value);
-  }
-  return prefix;
 }
