@@ -25,8 +25,8 @@ const LOST_ONE_IN = 5;
 const KILLS_PER_CHECK = 10;
 
 /**
- * Repeatedly kills two processes of the service under mixed load. They use the same KV file: in turn directly, and
- * through a KV Connect server, which loses replies and is killed, too.
+ * Repeatedly kills two processes of the service under mixed load, the second one while it goes on without the first. They
+ * use the same KV file: in turn directly, and through a KV Connect server, which loses replies and is killed, too.
  */
 export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promise<Finding[]> {
   await using store = await TemporaryStore.create();
@@ -110,8 +110,8 @@ class UsageWatch {
 }
 
 /**
- * Kills all processes while every client sends one request after another. Resolves to the number of replies that the KV
- * Connect server has lost.
+ * Kills one process after the other while every client sends one request after another. Resolves to the number of replies
+ * that the KV Connect server has lost.
  */
 async function killUnderLoad(
   store: TemporaryStore,
@@ -122,28 +122,34 @@ async function killUnderLoad(
   const kvServer = isRemote ? await ConnectServer.start(options) : undefined;
   const variables = kvServer ? { KV_PATH: kvServer.url } : {};
   const servers = await Promise.all([store.serve(variables), store.serve(variables)]);
-  const answered = Promise.withResolvers<void>();
+  let answered = Promise.withResolvers<void>();
   const work = clients.map(async (client) => {
-    try {
-      while (true) {
-        await client.send(pick(servers));
+    for (let server = pick(servers); server !== undefined; server = pick(servers)) {
+      try {
+        await client.send(server);
         answered.resolve();
+      } catch (error) {
+        // This is how fetch rejects if there is no response, or only a part of one.
+        if (!(error instanceof TypeError || error instanceof SyntaxError)) throw error;
       }
-    } catch (error) {
-      // This is how fetch rejects if there is no response, or only a part of one.
-      if (!(error instanceof TypeError || error instanceof SyntaxError)) throw error;
     }
   });
-  await Promise.race([answered.promise, Promise.all(work)]);
-  await pause(50 + 300 * Math.random());
-  const lost = await kvServer?.lost() ?? 0;
-  await Promise.all([...servers, ...(kvServer ? [kvServer] : [])].map((process) => process.crash()));
+  let lost = 0;
+  for (let server = servers[0]; server !== undefined; server = servers[0]) {
+    answered = Promise.withResolvers();
+    await Promise.race([answered.promise, Promise.all(work)]);
+    await pause(50 + 200 * Math.random());
+    lost = await kvServer?.lost() ?? 0;
+    servers.shift();
+    await server.crash();
+  }
+  await kvServer?.crash();
   await Promise.all(work);
   return lost;
 }
 
-function pick([one, other]: readonly [ServerProcess, ServerProcess]): ServerProcess {
-  return Math.random() < 0.5 ? one : other;
+function pick(servers: readonly ServerProcess[]): ServerProcess | undefined {
+  return servers[Math.floor(Math.random() * servers.length)];
 }
 
 /** Reads every item and message of a KV. */
