@@ -1,7 +1,11 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { OpenError, type OpenOptions, openStore } from "../../../src/engine/open.ts";
 import { reopener, waitForServer } from "../../../src/engine/remote/open.ts";
+import { encodeJson } from "../../../src/engine/row.ts";
+import type { Transaction } from "../../../src/engine/transaction.ts";
+import { Transactions } from "../../../src/engine/transactions.ts";
 import { ConnectServer } from "../../process/process.ts";
+import { numberIn, upTo } from "../process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
 const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
@@ -216,18 +220,58 @@ Deno.test("openStore() gives up on a server that responds but does not open its 
   await handles.reach(8);
 });
 
+Deno.test("openStore() opens a path or `:memory:` as a file, and a URL or Deploy's KV as a server", {
+  timeout,
+}, async () => {
+  await using server = await ConnectServer.start();
+  const folder = await Deno.makeTempDir();
+  Deno.env.set("DENO_KV_DEFAULT_PATH", server.url);
+
+  const found: unknown[] = [];
+  for (const path of [`${folder}/things.kv`, ":memory:", server.url, undefined]) {
+    const store = await openStore(path, OPTIONS);
+    found.push([
+      store.lanes,
+      store.maxChecks,
+      store.fileSize !== undefined,
+      (await store.get(["by"]))?.value,
+    ]);
+    await store.commit((operation) => operation.set(["by"], path));
+    await store.close();
+  }
+
+  assertEquals(found, [
+    [1, 99, true, undefined],
+    [1, 99, false, undefined],
+    [3, 8, false, undefined],
+    [3, 8, false, server.url],
+  ]);
+  Deno.env.delete("DENO_KV_DEFAULT_PATH");
+  await Deno.remove(folder, { recursive: true });
+});
+
 Deno.test(
-  "openStore() opens a server's KV with maxChecks checks per commit",
+  "openStore() opens a server's KV for transactions of eight rows, also after a refusal",
   { timeout },
   async () => {
     await using server = await ConnectServer.start();
     const store = await openStore(server.url, OPTIONS);
+    const transactions = new Transactions(store, { clock: Date.now });
+    const keys = upTo(8).map((row) => ["row", row]);
+    const count = (reads: Transaction<number>["reads"] = keys) =>
+      transactions.run({
+        reads,
+        decide(rows, write) {
+          const next = Math.min(...keys.map((key) => numberIn(rows.get(key)))) + 1;
+          for (const key of keys) write.set(key, encodeJson(next));
+          return next;
+        },
+      });
 
-    const { ok } = await store.commit((operation) => {
-      for (let row = 0; row < store.maxChecks; row++) operation.check({ key: [row], versionstamp: null });
-    });
+    const first = await count();
+    const results = [first.result, (await count()).result, (await count(first.rows)).result];
 
-    assertEquals([ok, store.maxChecks], [true, 8]);
+    assertEquals(results, [1, 2, 3]);
     await store.close();
   },
 );
