@@ -7,7 +7,8 @@ export const COMMITS = "commits";
 
 /** Others remove a marker that is older than this, in ms. */
 const ABANDONED_AFTER = DAY;
-const PAGE = 500;
+/** Maximum number of markers that one call looks at. */
+const MAX_MARKERS = 5_000;
 
 /**
  * Removes some of the markers that are over a day old: their processes were probably killed. Younger ones stay, because
@@ -18,20 +19,13 @@ export async function sweepMarkers(
   now: number,
   isOwn: (marker: Entry) => boolean = () => false,
 ): Promise<boolean> {
+  const markers = await backend.list({ start: [COMMITS, ""], end: [COMMITS, "~"] }, MAX_MARKERS);
   const isAbandoned = (marker: Entry) =>
     !isOwn(marker) && now - decodeJson<{ readonly at: number }>(marker).at > ABANDONED_AFTER;
-  const abandoned: Entry[] = [];
-  let page: readonly Entry[] = [];
-  do {
-    const start = [...page.at(-1)?.key ?? [COMMITS], ""];
-    page = await backend.list({ start, end: [COMMITS, "~"] }, PAGE);
-    abandoned.push(...page.filter(isAbandoned));
-  } while (page.length === PAGE && abandoned.length < backend.maxChecks);
-  abandoned.splice(backend.maxChecks);
-  if (abandoned.length > 0) {
-    await backend.commit((operation) => {
-      for (const { key } of abandoned) operation.delete(key);
-    }, abandoned);
-  }
-  return abandoned.length === backend.maxChecks;
+  const abandoned = markers.filter(isAbandoned).slice(0, backend.maxChecks);
+  if (abandoned.length === 0) return false;
+  const { ok } = await backend.commit((operation) => {
+    for (const { key } of abandoned) operation.delete(key);
+  }, abandoned);
+  return !ok || abandoned.length === backend.maxChecks;
 }

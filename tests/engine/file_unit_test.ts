@@ -159,22 +159,27 @@ Deno.test("FileBackend.close() closes its handles, except one on which an operat
   assertEquals(fixture.closed, ["reader", "reader", "writer"]);
 });
 
-Deno.test("FileBackend.sweep() removes markers of other releases once they are a day old, and no younger ones", async () => {
+Deno.test("FileBackend.sweep() removes markers of other releases once they are a day old, and none that is set again", async () => {
   using fixture = new Fixture();
   const { backend, kv } = fixture;
   const lanes = Array.from({ length: 600 }, (_, lane) => lane);
-  const at = (lane: number) => fixture.clock - (lane < 450 ? DAY : DAY + 1);
+  const marker = (lane: number, age: number) =>
+    [["commits", "other", lane], encodeJson({ commit: 1, at: fixture.clock - age })] as const;
   await backend.commit((operation) => {
-    for (const lane of lanes) {
-      operation.set(["commits", "other", lane], encodeJson({ commit: 1, at: at(lane) }));
-    }
+    for (const lane of lanes) operation.set(...marker(lane, lane < 450 ? DAY : DAY + 1));
   }, []);
   await backend.probe();
+  fixture.network.commit = async (apply) => {
+    fixture.network.commit = calmNetwork().commit;
+    await kv.connect(calmNetwork()).atomic().set(...marker(450, 0)).commit();
+    return apply();
+  };
 
-  assertEquals([await backend.sweep(), await backend.sweep()], [true, false]);
+  const sweep = async () => [await backend.sweep(), kv.rows.size];
 
+  assertEquals([await sweep(), await sweep(), await sweep()], [[true, 601], [true, 501], [false, 452]]);
   const left = [...kv.rows.values()].map(({ key }) => key[2]);
-  assertEquals(left, [...lanes.slice(0, 450), undefined]);
+  assertEquals(left, [...lanes.slice(0, 451), undefined]);
 });
 
 /** Fails as SQLite does when a disk of this size has no room for a commit. */

@@ -63,21 +63,6 @@ Deno.test("RemoteBackend.sweep() keeps its own process's markers, even if the pr
   assertEquals(fixture.fake.value("n"), new Deno.KvU64(1n));
 });
 
-Deno.test("RemoteBackend.sweep() keeps a marker that is set again during the sweep", async () => {
-  const fixture = new Fixture();
-  const { fake, kv, store } = fixture;
-  const mark: Deno.KvKey = ["commits", "other", 1];
-  const set = (row: object) => kv.atomic().set(mark, encodeJson(row)).commit();
-  await store.commit(() => {});
-  await set({ commit: 1, at: 0 });
-  const alive = { commit: 2, at: fixture.now };
-  fixture.disturbance = { commit: async ({ apply }) => (await set(alive), await apply()) };
-
-  await store.sweep();
-
-  assertEquals(fake.value(...mark), encodeJson(alive));
-});
-
 Deno.test("RemoteBackend.commit() works after another process has swept its markers", async () => {
   const fixture = new Fixture();
   const { store } = fixture;
