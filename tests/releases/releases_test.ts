@@ -4,10 +4,10 @@ import { encodeJson, openStore } from "../../src/engine/mod.ts";
 import { PETS } from "../../src/pets/pets.ts";
 import { openCollections, ResourceError } from "../../src/resource/mod.ts";
 import { Harness } from "../support/harness.ts";
-import { OF_PETS, REX } from "../pets/shop.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import type { WrittenStore } from "./write.ts";
 
+const REX = { name: "Rex", categoryId: 7 };
 const FOLDER = import.meta.dirname ?? "";
 const RELEASES = [...Deno.readDirSync(FOLDER)].map(({ name }) => name).filter((name) =>
   name.endsWith(".json")
@@ -32,7 +32,7 @@ Deno.test.each(RELEASES)("service works on the rows of a release: %s", async (re
   await openCollections(store, CATALOGUE, { create: true });
   assertEquals((await kv.get(["resources", "pets"])).value, encodeJson({ filters: ["status"] }));
   {
-    await using service = new Harness(kv, { store, catalogue: OF_PETS });
+    await using service = new Harness(kv, { store, catalogue: CATALOGUE });
     service.now = written.now;
     const { key, previousKey, closedKey, bannedKey } = written;
     const headers = { "idempotency-key": "once" };

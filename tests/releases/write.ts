@@ -4,10 +4,10 @@
  *     deno run --config tests/deno.json -P tests/releases/write.ts > tests/releases/1.0.0.json
  */
 
+import { CATALOGUE } from "../../src/catalogue.ts";
 import { requireSchema } from "../../src/engine/schema_version.ts";
 import { onFile } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
-import { REX } from "../pets/shop.ts";
 import { NOON } from "../support/time.ts";
 
 /** A row with a text or a count. */
@@ -29,10 +29,11 @@ export interface WrittenStore {
   readonly rows: readonly Row[];
 }
 
+const REX = { name: "Rex", categoryId: 7 };
 const DAY = 86_400_000;
 const ONCE = { "idempotency-key": "once" };
 
-await using service = await Harness.open();
+await using service = await Harness.open({ catalogue: CATALOGUE });
 await requireSchema(onFile(service.kv, { clock: () => NOON }), true);
 service.now = NOON - DAY;
 const { account, apiKey: previousKey } = await service.createAccount("pro");

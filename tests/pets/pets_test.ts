@@ -1,0 +1,49 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { PETS } from "../../src/pets/pets.ts";
+import { assertError } from "../support/assertions.ts";
+import { Workshop } from "../support/workshop.ts";
+
+const OF_PETS = { catalogue: { title: "Animal Store", resources: [PETS] } } as const;
+const REX = { name: "Rex", categoryId: 7 };
+
+Deno.test("createPet() adds an animal that is available, unless the request says otherwise", async () => {
+  await using workshop = await Workshop.open(OF_PETS);
+
+  const added = await workshop.call("POST /v1/pets", { json: REX });
+  const sold = await workshop.call("POST /v1/pets", { json: { ...REX, status: "sold" } });
+
+  assertEquals(added.headers.get("location"), "http://localhost:8000/v1/pets/1");
+  assertEquals(await added.json(), { id: 1, ...REX, status: "available" });
+  assertEquals(await sold.json(), { id: 2, ...REX, status: "sold" });
+  const listed = await workshop.call("GET /v1/pets?status=sold");
+  assertEquals(await listed.json(), [{ id: 2, ...REX, status: "sold" }]);
+  await assertError(
+    await workshop.call("DELETE /v1/pets/3"),
+    404,
+    "pet_not_found",
+    /^No animal has this petId/,
+  );
+});
+
+Deno.test("getPet() announces its removal in 2030, and returns 410 from then on", async () => {
+  await using workshop = await Workshop.open(OF_PETS);
+  await workshop.call("POST /v1/pets", { json: REX });
+
+  const { status, headers } = await workshop.call("GET /v1/pets/1");
+  workshop.now = Date.UTC(2030, 11, 5);
+  const gone = await workshop.call("GET /v1/pets/1");
+
+  assertEquals([status, headers.get("deprecation")], [200, `@${Date.UTC(2025, 11, 5) / 1000}`]);
+  assertEquals(headers.get("sunset"), "Thu, 05 Dec 2030 00:00:00 GMT");
+  await assertError(gone, 410, "gone", /status filter/);
+});
+
+Deno.test("getOpenApi() says what interface 1.0.0 calls the schema of an animal to add", async () => {
+  await using workshop = await Workshop.open(OF_PETS);
+
+  const response = await workshop.call("GET /v1/openapi.json");
+
+  assertEquals(response.status, 200);
+  const { components: { schemas } } = await response.json();
+  assertMatch(schemas.PetCreation.description, /Interface 1\.0\.0 calls this schema NewPet\./);
+});
