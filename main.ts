@@ -1,7 +1,7 @@
 import { pause } from "./src/base/mod.ts";
 import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
 import { clientAddress } from "./src/web/headers.ts";
-import { originOf, Server, type ServerHandler, type ServerOptions } from "./src/web/mod.ts";
+import { originOf, Server } from "./src/web/mod.ts";
 import { API_KEY_LIKE, openCollections, ResourceError } from "./src/resource/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
 import { InFlight } from "./src/app/in_flight.ts";
@@ -146,8 +146,8 @@ async function revokeFileAccess(): Promise<void> {
 /** @throws {ConfigError} if it cannot listen. */
 function listen(
   { host, port, serveAddress }: Config,
-  onFailure: ServerOptions["onFailure"],
-  handler: ServerHandler,
+  onFailure: (error: unknown) => void,
+  handler: Deno.ServeHandler<Deno.Addr>,
 ): Server {
   try {
     return new Server({ hostname: host, port, onFailure }, handler);

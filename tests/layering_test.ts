@@ -118,6 +118,27 @@ Deno.test("src exports each constant, function and class under a name of its own
   assertEquals(names.filter((name, index) => names.indexOf(name) !== index), []);
 });
 
+Deno.test("doors only export what other files declare, and web's only what other folders import", async () => {
+  const files = ["main.ts", ...await sourcesIn("src"), ...await sourcesIn("tests")];
+  const texts = await Promise.all(files.map(async (file) => {
+    const text = await Deno.readTextFile(new URL(file, ROOT));
+    return [file, text.replaceAll(/\/\*\*.*?\*\//gs, "")] as const;
+  }));
+  const textOf = new Map(texts);
+  const namesIn = (text: string, statement: RegExp) =>
+    [...text.matchAll(statement)].flatMap(([, names = ""]) => names.match(/\b(?!type )\w+/g) ?? []);
+  const wrong = DOORS.flatMap((door) => {
+    const text = textOf.get(`src/${door}`) ?? "";
+    const code = text.replaceAll(/export (?:type )?\{[^}]*\} from ".*";/g, "").trim();
+    if (!door.startsWith("web/")) return code;
+    const imports = new RegExp(String.raw`import (?:type )?\{([^}]*)\} from "[./\w]*/${door}"`, "g");
+    const used = new Set(texts.flatMap(([, text]) => namesIn(text, imports)));
+    return [code, ...namesIn(text, /export \{([^}]*)\}/g).filter((name) => !used.has(name))];
+  });
+
+  assertEquals(wrong.filter((text) => text !== ""), []);
+});
+
 Deno.test("src has no unused files", async () => {
   const imported = [...IMPORTS.keys()].filter((file) => file.endsWith(".ts"));
 

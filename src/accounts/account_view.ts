@@ -1,5 +1,4 @@
 import { jsonResponse, NO_STORE } from "../web/mod.ts";
-import { COUNT } from "../web/openapi.ts";
 import {
   answer,
   boolean,
@@ -35,6 +34,7 @@ export const SHOWN_KEY: Schema<string> = {
   accepts: (value): value is string => typeof value === "string" && environmentOf(value) !== undefined,
 };
 
+const COUNT = int64({ minimum: 0 });
 const USED = count(
   "Requests admitted in this window. Never too low. Too high by the permits that other processes hold " +
     "for upcoming requests: each takes at most a quarter of those that are free, and gives them back within 2 s.",

@@ -4,7 +4,6 @@ import { bearerToken, isGone } from "../web/headers.ts";
 import {
   allowOf,
   ApiError,
-  BODY_RULES,
   type BodyRules,
   createResponse,
   ERRORS,
@@ -66,7 +65,7 @@ const SLOW_BODY = SECOND;
 
 /** Lets the operation of the request respond. */
 export function handling({ admissions, transactions, onDeploy, realm }: HandlingOptions): Answering {
-  const bodyRules = { ...BODY_RULES, ...(onDeploy && { stallMs: Infinity }) };
+  const usualRules = onDeploy ? { stallMs: Infinity } : {};
 
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;
@@ -83,13 +82,13 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
         const done = await transactions.run(transaction, { mayBegin: () => budget.check() });
         return done.result;
       },
-      readBody: (rules) => arrival.body ??= readBody(arrival, { ...bodyRules, ...rules }, budget),
+      readBody: (rules) => arrival.body ??= readBody(arrival, { ...usualRules, ...rules }, budget),
       note: (id) => void (arrival.ids ??= new Set()).add(id),
     });
   };
 
   /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
-  async function readBody(arrival: Arrival, rules: BodyRules, budget: Budget): Promise<JsonBody> {
+  async function readBody(arrival: Arrival, rules: Partial<BodyRules>, budget: Budget): Promise<JsonBody> {
     const { request, now, at, address, admission } = arrival;
     const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival))).catch((error) => {
       const isOverloaded = error instanceof ApiError && error.kind === ERRORS.overloaded;

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
-import { type Access, type ApiError, apiErrorOf, errorResponse, INTERNAL, OVERLOADED } from "../web/mod.ts";
+import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
 import { ACCESS, API_KEY_LIKE, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
 import type { Caller } from "./admission.ts";
@@ -36,6 +36,9 @@ export type App = (request: Request, info: ConnectionInfo) => Response | Promise
 
 /** The end of a document's path. The beginning is that of the operations in the document. */
 const DOCUMENT = "/openapi.json";
+const OVERLOADED = new ApiError(ERRORS.overloaded, "Too many requests are in flight. Try again shortly.", {
+  "retry-after": "1",
+});
 /** How a request that matches no operation is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method: "GET" };
 

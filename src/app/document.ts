@@ -1,10 +1,12 @@
 import { DEPRECATIONS_PATH, deprecationsText, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
-import { ApiError, CompressedText, createResponse, ERRORS, operation, SERVICE } from "../web/mod.ts";
+import { ApiError, CompressedText, createResponse, ERRORS, operation, type Tag } from "../web/mod.ts";
 import { type Interface, LIMIT_HEADERS, openApiDocument } from "../web/openapi.ts";
 import { named, object, stringifyJson } from "../web/schema.ts";
 import { ACCESS, BASE_PATH, type Catalogue, INTERFACE, type Operation, ORIGINAL } from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 
+/** Operations on the service itself. */
+export const SERVICE_TAG: Tag = { name: "Service", description: "The service itself" };
 const DESCRIPTION =
   `Every request counts toward a limit per minute and a limit per day, both on the UTC clock, even if the response is an
 error, except OPTIONS, \`GET /openapi.json\`, and requests that either limit or a ban refuses. Response headers describe
@@ -66,7 +68,7 @@ export function documentOperations(
     ...common,
     id: "getOpenApi",
     path: `${BASE_PATH}/openapi.json`,
-    tag: SERVICE,
+    tag: SERVICE_TAG,
     summary: "Get the OpenAPI document",
     isExtension: true,
     headers: { "If-None-Match": IF_NONE_MATCH },
@@ -86,7 +88,7 @@ export function documentOperations(
     ...common,
     id: "getDeprecations",
     path: DEPRECATIONS_PATH,
-    tag: SERVICE,
+    tag: SERVICE_TAG,
     summary: "List deprecations",
     answers: { 200: { description: "Deprecated operations, as plain text" } },
   }, () => createResponse(deprecationsText(operations()), { headers: TEXT }));

@@ -1,6 +1,7 @@
 import type { Store } from "../engine/mod.ts";
-import { jsonResponse, NO_STORE, operation, SERVICE } from "../web/mod.ts";
+import { jsonResponse, NO_STORE, operation } from "../web/mod.ts";
 import { ACCESS, type Operation, STOPPING } from "../resource/mod.ts";
+import { SERVICE_TAG } from "./document.ts";
 import type { InFlight } from "./in_flight.ts";
 import { VERSION } from "./version.ts";
 
@@ -22,7 +23,7 @@ export function healthOperations(store: Store, inFlight: Pick<InFlight, "isStopp
     return statusResponse("ready");
   }
 
-  const common = { method: "GET", access: ACCESS.public, tag: SERVICE, isForMonitoring: true } as const;
+  const common = { method: "GET", access: ACCESS.public, tag: SERVICE_TAG, isForMonitoring: true } as const;
   return [
     operation({
       ...common,

@@ -1,13 +1,5 @@
 import type { Transactions } from "../engine/mod.ts";
-import {
-  ApiError,
-  apiErrorOf,
-  BODY_RULES,
-  createMatcher,
-  errorResponse,
-  ERRORS,
-  readJsonObject,
-} from "../web/mod.ts";
+import { ApiError, apiErrorOf, createMatcher, errorResponse, ERRORS, readJsonObject } from "../web/mod.ts";
 import type { Operation } from "../resource/mod.ts";
 import type { Fetch } from "./client.ts";
 
@@ -41,7 +33,7 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         accountId: "",
         transact: async (transaction) => (await transactions.run(transaction)).result,
         address: () => "",
-        readBody: (rules) => readJsonObject(request, { ...BODY_RULES, ...rules }),
+        readBody: (rules) => readJsonObject(request, rules),
         note: () => {},
       });
     } catch (error) {

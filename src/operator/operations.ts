@@ -1,13 +1,5 @@
 import type { Store } from "../engine/mod.ts";
-import {
-  type BodyRules,
-  ConcurrencyLimit,
-  type ErrorKind,
-  jsonResponse,
-  NO_STORE,
-  operation,
-  WAIT,
-} from "../web/mod.ts";
+import { ConcurrencyLimit, type ErrorKind, jsonResponse, NO_STORE, operation, WAIT } from "../web/mod.ts";
 import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { stringifyJson } from "../web/schema.ts";
 import { ACCESS, INTERFACE, type Items, type Operation, ORIGINAL } from "../resource/mod.ts";
@@ -64,7 +56,7 @@ in every process. An API key is shown only once, so no operation accepts an Idem
 }
 
 /** Bounds of a body. */
-const RULES: Partial<BodyRules> = { maxBytes: 1024 * 1024 };
+const RULES = { maxBytes: 1024 * 1024 };
 const REQUESTS_AT_ONCE = 8;
 
 /** Operators' operations. They need only the stores, so a command can also run them in its own process. */

@@ -1,7 +1,7 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import { ConcurrencyLimit } from "./concurrency.ts";
 import { ApiError, ERRORS } from "./error.ts";
-import { exceededBound, type JsonBounds, parseJson } from "./json.ts";
+import { exceededBound, isJsonObject, type JsonBounds, type JsonObject, parseJson } from "./json.ts";
 import { wasSentTwice } from "./request.ts";
 
 /** Options of {@linkcode readJsonObject}. */
@@ -23,16 +23,13 @@ export interface BodyRules {
   readonly stallMs: number;
 }
 
-/** The service's rules for bodies. */
+/** The rules that hold unless an operation has others. */
 export const BODY_RULES: BodyRules = {
   maxBytes: 64 * 1024,
   bounds: { values: 1_000, levels: 16 },
   timeoutMs: 10_000,
   stallMs: 2_000,
 };
-
-/** A JSON object as received. Its fields are not validated yet. */
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A JSON request body, raw and parsed. */
 export interface JsonBody {
@@ -41,12 +38,18 @@ export interface JsonBody {
 }
 
 /**
- * Reads the body of a request as a JSON object. `sender` is who sends it; empty if that is unknown.
+ * Reads the body of a request as a JSON object. `sender` is who sends it; empty if that is unknown. Rules that are not
+ * given are the usual ones.
  *
  * @throws {ApiError} `invalid_content_type`, `invalid_json`, `invalid_request` (not an object, badly framed or
  * incomplete), `overloaded`, `payload_too_large` or `request_timeout`.
  */
-export async function readJsonObject(request: Request, rules: BodyRules, sender = ""): Promise<JsonBody> {
+export async function readJsonObject(
+  request: Request,
+  ownRules: Partial<BodyRules> = {},
+  sender = "",
+): Promise<JsonBody> {
+  const rules = { ...BODY_RULES, ...ownRules };
   const framing = framingOf(request.headers, rules);
   // A chunked body may be empty, and HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
   const isUncertain = rules.mayBeEmpty && (framing.isChunked || !hasBody(request));
@@ -69,11 +72,6 @@ function hasBody({ headers }: Request): boolean {
   const length = headers.get("content-length");
   if (length !== null) return Number(length) > 0;
   return headers.has("transfer-encoding") || (headers.has("content-type") && !headers.has("host"));
-}
-
-/** Whether a parsed JSON text is an object. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Maximum numbers of bodies that are awaited at a time. */

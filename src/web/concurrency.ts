@@ -1,4 +1,4 @@
-import { ApiError, ERRORS, OVERLOADED } from "./error.ts";
+import { ApiError, ERRORS } from "./error.ts";
 
 /**
  * Limits the number of tasks of one kind that run at the same time.
@@ -45,7 +45,9 @@ export class ConcurrencyLimit {
   requireRoom(owner = ""): void {
     const free = this.#capacity - this.#running;
     if (free > 0 && this.#ownedBy(owner) < this.#shareOf(owner, free)) return;
-    throw new ApiError(ERRORS.overloaded, `Too many ${this.#what}. Try again shortly.`, OVERLOADED.headers);
+    throw new ApiError(ERRORS.overloaded, `Too many ${this.#what}. Try again shortly.`, {
+      "retry-after": "1",
+    });
   }
 
   /**

@@ -112,13 +112,6 @@ export class ApiError extends Error {
   }
 }
 
-/** The error for requests beyond the capacity. */
-export const OVERLOADED: ApiError = new ApiError(
-  ERRORS.overloaded,
-  "Too many requests are in flight. Try again shortly.",
-  { "retry-after": "1" },
-);
-
 /** The error for requests that fail because of a bug. */
 export const INTERNAL: ApiError = new ApiError(ERRORS.internal_error, "Something went wrong in the service.");
 

@@ -1,3 +1,11 @@
+/** A JSON object as received. Its fields are not validated yet. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Whether a parsed JSON text is an object. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Bounds of a JSON text. */
 export interface JsonBounds {
   /** Maximum number of objects, arrays and scalars, not counting the names of fields. */

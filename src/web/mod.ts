@@ -36,7 +36,7 @@
  * async function handle(request: Request): Promise<Response> {
  *   const { pathname, search: query } = new URL(request.url);
  *   const matched = match(request.method, pathname);
- *   const readBody = () => readJsonObject(request, BODY_RULES, "");
+ *   const readBody = () => readJsonObject(request);
  *   const call = { request, query, readBody, base: "", now: Date.now(), address: () => "" };
  *   try {
  *     if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is nothing at this path.");
@@ -54,7 +54,7 @@
  *
  * @module
  */
-export { BODY_RULES, type BodyRules, type JsonBody, readJsonObject } from "./body.ts";
+export { type BodyRules, type JsonBody, readJsonObject } from "./body.ts";
 export { ConcurrencyLimit } from "./concurrency.ts";
 export {
   ApiError,
@@ -64,7 +64,6 @@ export {
   ERRORS,
   FIX,
   INTERNAL,
-  OVERLOADED,
   WAIT,
   withCodes,
 } from "./error.ts";
@@ -75,10 +74,9 @@ export {
   type DeclaredOperation,
   type Operation,
   operation,
-  SERVICE,
   type Tag,
 } from "./operation.ts";
 export { CompressedText, Representation } from "./representation.ts";
 export { createResponse, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
-export { allowOf, createMatcher, type Endpoint, type Match } from "./router.ts";
-export { ANY_ADDRESS, originOf, Server, type ServerHandler, type ServerOptions } from "./server.ts";
+export { allowOf, createMatcher, type Match } from "./router.ts";
+export { ANY_ADDRESS, originOf, Server } from "./server.ts";

@@ -1,22 +1,20 @@
 import { BoundedMap } from "../base/mod.ts";
-import type { BodyRules, JsonBody, JsonObject } from "./body.ts";
+import type { BodyRules, JsonBody } from "./body.ts";
 import { type Deprecation, requireLasting } from "./deprecation.ts";
 import { ApiError, type ErrorKind, ERRORS } from "./error.ts";
+import { membersParser, requireKnown, strict, together } from "./objects.ts";
 import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
+import type { JsonObject } from "./json.ts";
 import type { Endpoint } from "./router.ts";
 import {
   Invalid,
   MAX_FAULTS,
   type Members,
-  membersParser,
   type Optional,
   type ParsedMembers,
   phraseOf,
-  requireKnown,
   type Schema,
-  strict,
-  together,
-} from "./schema.ts";
+} from "./schema_types.ts";
 
 /** The context of a request, for its handler. A service extends it with what its handlers need. */
 export interface Call {
@@ -86,9 +84,6 @@ export interface Tag {
   readonly name: string;
   readonly description: string;
 }
-
-/** Operations on the service itself. */
-export const SERVICE: Tag = { name: "Service", description: "The service itself" };
 
 /** A successful response of an operation. */
 export interface Answer {

@@ -1,6 +1,8 @@
 import { ApiError } from "./error.ts";
 import { ownOf } from "./response.ts";
-import { type Optional, optional, text } from "./schema.ts";
+import { optional } from "./objects.ts";
+import { text } from "./scalars.ts";
+import type { Optional } from "./schema_types.ts";
 
 const STRICT = "handling=strict";
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type InputMember, inputsOf } from "../../src/web/openapi.ts";
-import type { JsonSchema } from "../../src/web/schema.ts";
+import type { JsonSchema } from "../../src/web/schema_types.ts";
 import { Harness } from "../support/harness.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
 import { assertConsistent } from "../support/stored_rows.ts";

@@ -4,10 +4,9 @@ import formats from "ajv-formats";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { OF_THINGS } from "./things.ts";
 import { errorsOf, type Interface, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
-import { isJsonObject } from "../../src/web/body.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
-import type { JsonSchema } from "../../src/web/schema.ts";
-import { stringifyJson } from "../../src/web/json.ts";
+import type { JsonSchema } from "../../src/web/schema_types.ts";
+import { isJsonObject, stringifyJson } from "../../src/web/json.ts";
 import { createMatcher } from "../../src/web/router.ts";
 
 /** The part of an OpenAPI document that is used here. */

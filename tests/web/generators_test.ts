@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
-import { isJsonObject, type JsonObject } from "../../src/web/body.ts";
+import { isJsonObject, type JsonObject } from "../../src/web/json.ts";
 import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
 import { Description } from "../support/openapi.ts";
 import { SAMPLES } from "../support/operations.ts";

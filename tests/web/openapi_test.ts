@@ -2,12 +2,11 @@ import { BASE_PATH } from "../../src/resource/interface.ts";
 import { ACCESS } from "../../src/resource/access.ts";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
-import { operation, SERVICE } from "../../src/web/operation.ts";
+import { operation } from "../../src/web/operation.ts";
 import {
   date,
   int64,
   isValid,
-  type JsonSchema,
   optional,
   resolved,
   type Schema,
@@ -16,6 +15,7 @@ import {
 } from "../../src/web/schema.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { parseJson } from "../../src/web/json.ts";
+import type { JsonSchema } from "../../src/web/schema_types.ts";
 import { hasValidHost } from "../../src/app/request.ts";
 import { ApiError, ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
@@ -119,7 +119,7 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
     method: "GET",
     path: "/v1/words/{word}",
     access: ACCESS.public,
-    tag: SERVICE,
+    tag: { name: "Words", description: "Some words" },
     summary: "Get a word",
     params: { word: text(words) },
     query: { language: text(words), page: optional(text(words), "1"), author: optional(text()) },

@@ -18,11 +18,11 @@ import {
   readOnly,
   resolved,
   type Schema,
-  strict,
   text,
   timestamp,
 } from "../../src/web/schema.ts";
 import { parseJson, stringifyJson } from "../../src/web/json.ts";
+import { strict } from "../../src/web/objects.ts";
 
 const INT64 = "an integer from -9223372036854775808 to 9223372036854775807";
 const STATE = oneOf(["new", "lost"]);

@@ -1,0 +1,119 @@
+import { type ErrorKind, ERRORS } from "./error.ts";
+import { NO_IDEMPOTENCY_KEY } from "./header_schemas.ts";
+import { stringifyJson } from "./json.ts";
+import { isRequired, resolved } from "./objects.ts";
+import type { DeclaredOperation } from "./operation.ts";
+import type { JsonSchema, Schema } from "./schema_types.ts";
+
+const ANY = [ERRORS.invalid_request, ERRORS.internal_error, ERRORS.overloaded];
+/** Errors of operations with a body. */
+export const BODY_ERRORS: readonly ErrorKind[] = [
+  ERRORS.invalid_json,
+  ERRORS.invalid_content_type,
+  ERRORS.request_timeout,
+  ERRORS.payload_too_large,
+];
+
+/** Every error of an operation. */
+export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorKind[] {
+  const gone = deprecated ? [ERRORS.gone] : [];
+  return [...new Set([...ANY, ...access.errors, ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
+}
+
+/** Every error of an operation by status, in ascending order. */
+export function errorsByStatus(operation: DeclaredOperation): [status: number, kinds: ErrorKind[]][] {
+  const byStatus = Map.groupBy(errorsOf(operation), ({ status }) => status);
+  return [...byStatus].sort(([one], [other]) => one - other);
+}
+
+/** Every error of these operations and of requests that match none, and `others`, by status in ascending order. */
+export function errorsOfAll(
+  operations: readonly DeclaredOperation[],
+  others: readonly ErrorKind[],
+): ErrorKind[] {
+  const ofNone = [ERRORS.not_found, ERRORS.method_not_allowed];
+  const kinds = new Set([...operations.flatMap(errorsOf), ...ofNone, ...others]);
+  return [...kinds].sort((one, other) => one.status - other.status);
+}
+
+/** Whether a document includes an operation: it has a tag, and its path is below the server's. */
+export function isDocumented({ tag, path }: DeclaredOperation, base: string): boolean {
+  return tag !== undefined && path.startsWith(`${base}/`);
+}
+
+/** A parameter or header of a request. */
+export interface Parameter {
+  readonly name: string;
+  readonly place: "path" | "query" | "header";
+  readonly schema: Schema;
+}
+
+/** The parameters of an operation, without headers that it declares only to reject them. */
+export function parametersOf({ params, query, headers }: DeclaredOperation): Parameter[] {
+  const byPlace = [["path", params], ["query", query], ["header", headers]] as const;
+  return byPlace.flatMap(([place, members]) =>
+    Object.entries(members).map(([name, schema]) => ({ name, place, schema }))
+  ).filter(({ schema }) => schema !== NO_IDEMPOTENCY_KEY);
+}
+
+/** Media type of the operation's body; empty if it has none. */
+export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOperation): string {
+  return body ? bodyType : "";
+}
+
+/** A name that two of these operations use differently, such as `the path GET /v1/toys`; undefined if there is none. */
+export function conflictIn(operations: readonly DeclaredOperation[]): string | undefined {
+  const meanings = new Map<string, unknown>([["the schema Error", undefined]]);
+  for (const operation of operations) {
+    const { id, method, path } = operation;
+    const schemas = schemasOf(operation).flatMap(({ definitions }) => Object.entries(definitions));
+    const names: readonly (readonly [name: string, meaning: unknown])[] = [
+      [`the path ${method} ${path}`, operation],
+      [`the operation ${id}`, operation],
+      ...schemas.map(([name, json]) => [`the schema ${name}`, stringifyJson(json)] as const),
+    ];
+    for (const [name, meaning] of names) {
+      if (meanings.has(name) && meanings.get(name) !== meaning) return name;
+      meanings.set(name, meaning);
+    }
+  }
+  return undefined;
+}
+
+/** The schemas of its parameters and bodies. */
+export function schemasOf(operation: DeclaredOperation): Schema[] {
+  const { body, answers } = operation;
+  const bodies = [body, ...Object.values(answers).map(({ body }) => body)];
+  return [
+    ...parametersOf(operation).map(({ schema }) => schema),
+    ...bodies.filter((schema) => schema !== undefined),
+  ];
+}
+
+/** A parameter, a header or a body field of a request. */
+export interface InputMember {
+  readonly name: string;
+  readonly place: Parameter["place"] | "body";
+  readonly isRequired: boolean;
+  readonly schema: JsonSchema;
+}
+
+/** Every parameter, header and body field of the operation's requests that clients can set. */
+export function inputsOf(operation: DeclaredOperation): InputMember[] {
+  const { json = {}, definitions = {} } = operation.body ?? {};
+  const { properties = {}, required = [] } = resolved({ json, definitions });
+  const parameters = parametersOf(operation).map(({ name, place, schema }) => ({
+    name,
+    place,
+    isRequired: isRequired(schema),
+    schema: resolved(schema),
+  }));
+  const settable = Object.entries(properties).filter(([, { readOnly }]) => !readOnly);
+  const members = settable.map(([name, json]) => ({
+    name,
+    place: "body" as const,
+    isRequired: required.includes(name),
+    schema: resolved({ json, definitions }),
+  }));
+  return [...parameters, ...members];
+}

@@ -1,0 +1,295 @@
+import {
+  bodyTypeOf,
+  errorsByStatus,
+  errorsOf,
+  errorsOfAll,
+  isDocumented,
+  type Parameter,
+  parametersOf,
+  schemasOf,
+} from "./declared.ts";
+import { DEPRECATION_HEADERS } from "./deprecation.ts";
+import type { ErrorKind } from "./error.ts";
+import { stringifyJson } from "./json.ts";
+import { answer, isRequired, named, optional, resolved } from "./objects.ts";
+import type { Answer, DeclaredOperation } from "./operation.ts";
+import { int64, integer, text } from "./scalars.ts";
+import type { JsonSchema, Schema } from "./schema_types.ts";
+
+/** A description of the operations below a path. */
+export interface Interface {
+  readonly path: string;
+  readonly version: string;
+  /** The version without extensions, which the document marks; undefined if it marks none. */
+  readonly original: string | undefined;
+  readonly contact: { readonly name: string };
+  readonly license: { readonly name: string; readonly identifier: string };
+  readonly title: string;
+  readonly summary: string;
+  readonly description: string;
+  /** Describes the bearer token of its operations. */
+  readonly credential: string;
+  /** Names of headers that all its responses have, beside X-Request-Id. */
+  readonly headers: readonly string[];
+  /** Errors that no operation declares, such as those of proxies. */
+  readonly errors: readonly ErrorKind[];
+  /** The example of an Error body. */
+  readonly error: ErrorKind;
+}
+
+/** Maximum length of an X-Request-Id. */
+export const MAX_ID_LENGTH = 64;
+/** A count, or a number of seconds. A limit can exceed 32 bits. */
+const COUNT = int64({ minimum: 0 }).json;
+
+/** The Error body of these kinds. */
+function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
+  const codes = kinds.map(({ code }) => code);
+  const texts = kinds.flatMap(({ texts = {} }) => Object.entries(texts));
+  return named(
+    "Error",
+    answer({
+      code: text({
+        description: `Machine-readable error code. Others may be added; known are ${codes.join(", ")}.`,
+        "x-extensible-enum": codes,
+      }),
+      message: text({ description: "Human-readable description" }),
+      status: integer(400, 599, { description: "The HTTP status code" }),
+      ...Object.fromEntries(texts.map(([name, description]) => [name, optional(text({ description }))])),
+    }, { examples: [exampleOf(example)] }),
+  );
+}
+
+/** Headers of responses. A response that lists a required header always has it. */
+const HEADERS: Readonly<Record<string, object>> = {
+  "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
+  "X-RateLimit-Remaining": required("Requests remaining", 59),
+  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", 1_795_294_080),
+  "RateLimit-Policy": required(
+    "Each limit: q requests in w seconds",
+    '"minute";q=60;w=60, "day";q=1000;w=86400',
+  ),
+  "RateLimit": required(
+    "Remaining requests of each limit: r in the next t seconds",
+    '"minute";r=59;t=21, "day";r=999;t=11541',
+  ),
+  "X-Request-Id": required(
+    `The request's id: the client's own if it has 1 to ${MAX_ID_LENGTH} visible characters, otherwise a generated one`,
+    "5e5dd3e6-2b1c-7",
+  ),
+  "Retry-After": required("Seconds to wait before the next request", 21, { ...COUNT, minimum: 1 }),
+  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="store"'),
+  "Cache-Control": required("Whether the response may be cached (RFC 9111)", "private, no-cache"),
+  "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
+  "Link": header("Related URLs (RFC 8288)", '</v1/items?limit=20&cursor=MjA>; rel="next"'),
+  "Location": required("URL of the new resource", "https://api.example/v1/items/1", {
+    type: "string",
+    format: "uri",
+  }),
+  "Content-Location": header("The same URL: the body is the new resource", "https://api.example/v1/items/1"),
+  "Idempotency-Replayed": header("Present if this response repeats the first one", "true"),
+  "Preference-Applied": header("Present if the request is handled as Prefer asks", "handling=strict"),
+  "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
+  "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
+};
+/** Names of the headers of limits. */
+export const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) =>
+  name.includes("RateLimit")
+);
+/** Headers of errors by status, in addition to `Cache-Control`. */
+const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
+  [401, ["WWW-Authenticate"]],
+  [404, ["Link"]],
+  [412, ["ETag"]],
+  [429, ["Retry-After", ...LIMIT_HEADERS]],
+  [503, ["Retry-After"]],
+]);
+
+/** Names of error responses in documents, by status. */
+const RESPONSE_NAMES: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  408: "RequestTimeout",
+  409: "Conflict",
+  410: "Gone",
+  412: "PreconditionFailed",
+  413: "ContentTooLarge",
+  422: "UnprocessableContent",
+  429: "TooManyRequests",
+  500: "InternalServerError",
+  503: "ServiceUnavailable",
+};
+/** Name of the response for statuses that an operation does not list. */
+const DEFAULT = "Default";
+/**
+ * Creates the OpenAPI 3.1 document.
+ *
+ * @param base Prefix of its URLs; empty for URLs relative to the document's own.
+ */
+export function openApiDocument(
+  all: readonly DeclaredOperation[],
+  base: string,
+  described: Interface,
+): object {
+  const { title, version, summary, description, contact, license, credential } = described;
+  const operations = all.filter((operation) => isDocumented(operation, described.path));
+  const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
+  const kinds = errorsOfAll(operations, described.errors);
+  const error = errorOf(kinds, described.error);
+  const responses = errorResponses(operations, kinds, error, described);
+  const paths = [...byPath].map(([path, own]) => [
+    path,
+    Object.fromEntries(
+      own.map((operation) => [operation.method.toLowerCase(), operationObject(operation, described)]),
+    ),
+  ]);
+  const text = stringifyJson([paths, responses]);
+  const headers = Object.entries(HEADERS).filter(([name]) => text.includes(`"${referenceTo(name)}"`));
+  return {
+    openapi: "3.1.0",
+    info: { title, version, summary, description, contact, license },
+    servers: [{ url: base + described.path }],
+    security: [{ bearer: [] }],
+    tags: [...new Set(operations.map(({ tag }) => tag))],
+    paths: Object.fromEntries(paths),
+    components: {
+      securitySchemes: { bearer: { type: "http", scheme: "bearer", description: credential } },
+      schemas: Object.assign(
+        {},
+        ...[...operations.flatMap(schemasOf), error].map(({ definitions }) => definitions),
+      ),
+      headers: Object.fromEntries(headers),
+      responses,
+    },
+  };
+}
+
+/** The operation in the document. JSON leaves out undefined fields. */
+function operationObject(operation: DeclaredOperation, described: Interface): object {
+  const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
+  const parameters = parametersOf(operation).map((parameter) => parameterObject(parameter, described));
+  return {
+    operationId: id,
+    tags: [tag?.name],
+    summary,
+    description: operation.isExtension ? asExtension(description, "\n\n", described) : description,
+    deprecated: deprecated && true,
+    security: access.hasCredential ? undefined : [],
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody: body && requestBody(body, operation),
+    responses: Object.fromEntries([
+      ...Object.entries(operation.answers).map((
+        [status, answer],
+      ) => [status, answerObject(answer, operation, described)]),
+      ...errorsByStatus(operation).map(([status, kinds]) => [
+        status,
+        { $ref: `#/components/responses/${responseName(status)}`, description: meaningsOf(kinds) },
+      ]),
+      ["default", { $ref: `#/components/responses/${DEFAULT}` }],
+    ]),
+  };
+}
+
+/** The description of an extension, followed by `space` and a note that the original interface does not have it. */
+function asExtension(description: string, space: string, { original }: Interface): string {
+  if (original === undefined) return description;
+  return `${description}${space}An extension: not part of the original interface, version ${original}.`;
+}
+
+function parameterObject({ name, place, schema }: Parameter, described: Interface): object {
+  const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
+  const isMarked = schema.isExtension && description !== undefined;
+  return {
+    name,
+    in: place,
+    required: isRequired(schema) || undefined,
+    description: isMarked ? asExtension(description, " ", described) : description,
+    schema: json,
+    example,
+  };
+}
+
+function requestBody({ json }: Schema, operation: DeclaredOperation): object {
+  return { required: !operation.bodyIsOptional, content: { [bodyTypeOf(operation)]: { schema: json } } };
+}
+
+/** Headers of every response of the operation, in addition to those that all responses have. */
+function headersOf({ deprecated, headers }: DeclaredOperation): readonly string[] {
+  return [...(deprecated ? DEPRECATION_HEADERS : []), ...("Prefer" in headers ? ["Preference-Applied"] : [])];
+}
+
+function answerObject(
+  { description, body, headers = [] }: Answer,
+  operation: DeclaredOperation,
+  described: Interface,
+): object {
+  return {
+    description,
+    headers: references(headers, operation, described),
+    content: body && { "application/json": { schema: body.json } },
+  };
+}
+
+/** The error responses of all operations by name: one for each status, and one for all others. */
+function errorResponses(
+  operations: readonly DeclaredOperation[],
+  kinds: readonly ErrorKind[],
+  { json: schema }: Schema,
+  described: Interface,
+): object {
+  const byStatus = Map.groupBy(kinds, ({ status }) => status);
+  const responses = [...byStatus].flatMap(([status, kinds]) => {
+    const own = operations.filter((operation) => errorsOf(operation).some((kind) => kind.status === status));
+    if (own.length === 0) return [];
+    const headers = own.map((operation) =>
+      references(["Cache-Control", ...ERROR_HEADERS.get(status) ?? []], operation, described)
+    );
+    const examples = Object.fromEntries(kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]));
+    const content = { "application/json": { schema, examples } };
+    return [[
+      responseName(status),
+      { description: meaningsOf(kinds), headers: Object.assign({}, ...headers), content },
+    ]];
+  });
+  const description = "Any other error. Later versions and proxies may send further statuses and codes.";
+  const other = { description, content: { "application/json": { schema } } };
+  return Object.fromEntries([...responses, [DEFAULT, other]]);
+}
+
+/** The name of the error response with this status. */
+function responseName(status: number): string {
+  return RESPONSE_NAMES[status] ?? `Status${status}`;
+}
+
+function meaningsOf(kinds: readonly ErrorKind[]): string {
+  return kinds.map(({ code, means, todo }) => `\`${code}\`: ${means} ${todo}`).join("\n\n");
+}
+
+/** An Error body. */
+function exampleOf({ code, means, status }: ErrorKind): object {
+  return { code, message: means, status };
+}
+
+/** References to these headers and to those of every response of the operation. */
+function references(names: readonly string[], operation: DeclaredOperation, described: Interface): object {
+  const all = ["X-Request-Id", ...described.headers, ...names, ...headersOf(operation)];
+  return Object.fromEntries(all.map((name) => [name, { $ref: referenceTo(name) }]));
+}
+
+function referenceTo(header: string): string {
+  return `#/components/headers/${header}`;
+}
+
+function required(description: string, example: string | number, schema?: JsonSchema): object {
+  return { ...header(description, example, schema), required: true };
+}
+
+function header(
+  description: string,
+  example: string | number,
+  schema: JsonSchema = typeof example === "number" ? COUNT : { type: "string" },
+): object {
+  return { description, schema, example };
+}

@@ -1,0 +1,123 @@
+/** The part of JSON Schema (draft 2020-12) that describes schemas. */
+export interface JsonSchema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly description?: string;
+  readonly enum?: readonly (string | null)[];
+  /** The known values of a string that can have others. */
+  readonly "x-extensible-enum"?: readonly string[];
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly maxItems?: number;
+  readonly items?: JsonSchema;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: boolean;
+  readonly readOnly?: true;
+  readonly examples?: readonly unknown[];
+}
+
+/** Parses and describes values. */
+export interface Schema<out Value = unknown> {
+  /** Its description. A named schema has a reference instead. */
+  readonly json: JsonSchema;
+  /** Its description in responses, if its rules have changed and stored values may break them. */
+  readonly answerJson?: JsonSchema;
+  /** Descriptions of the schemas that `json` refers to, by name. */
+  readonly definitions: Readonly<Record<string, JsonSchema>>;
+  /** Whether documents mark it as a parameter that the original interface does not have. */
+  readonly isExtension?: true;
+  /** Maximum size of a value as JSON, in bytes; Infinity if it has no bound. */
+  readonly maxBytes: number;
+  /**
+   * Validates a value, which messages call `subject`; if that is empty, they name only its fields. Unknown fields of
+   * objects are refused if `isStrict`, else ignored.
+   *
+   * @throws {Invalid}
+   */
+  readonly parse: (value: unknown, subject: string, isStrict?: boolean) => Value;
+  /** Whether a value has the type. Ignores bounds, because they may have changed since the value was stored. */
+  readonly accepts: (value: unknown) => value is Value;
+  /**
+   * Converts the strings given for a query parameter or a command's option to a value that `parse` can validate.
+   *
+   * @throws {Invalid}
+   */
+  readonly fromStrings: (texts: readonly string[], name: string) => unknown;
+}
+
+/** The schema of an optional field. */
+export interface Optional<out Value> extends Schema<Value | undefined> {
+  readonly isOptional: true;
+}
+
+/** The schema of a field with a default. */
+export interface Defaulted<out Value> extends Schema<Value> {
+  readonly defaultValue: Value;
+}
+
+/** The type of a schema's values. */
+export type Parsed<Of> = Of extends Schema<infer Value> ? Value : never;
+
+/** Schemas by the names of an object's fields, or of parameters. */
+export type Members = Readonly<Record<string, Schema>>;
+
+type OptionalNames<Of> = { [Name in keyof Of]: Of[Name] extends Optional<unknown> ? Name : never }[keyof Of];
+
+/** The type of an object with these fields. */
+export type ParsedMembers<Of extends Members> =
+  & { readonly [Name in Exclude<keyof Of, OptionalNames<Of>>]: Parsed<Of[Name]> }
+  & { readonly [Name in OptionalNames<Of>]?: Exclude<Parsed<Of[Name]>, undefined> };
+
+type DefaultedNames<Of> = {
+  [Name in keyof Of]: Of[Name] extends Defaulted<unknown> ? Name : never;
+}[keyof Of];
+
+/** The type of an object with these fields as clients send it: those with a default may be missing. */
+export type SentMembers<Of extends Members> =
+  & Omit<ParsedMembers<Of>, DefaultedNames<Of>>
+  & { readonly [Name in DefaultedNames<Of>]?: Parsed<Of[Name]> };
+
+/** The documentation of a schema. */
+export type Annotations = Pick<JsonSchema, "description" | "examples" | "format" | "x-extensible-enum">;
+
+/** Maximum number of faults that a message shows. */
+export const MAX_FAULTS = 5;
+
+/** A phrase, such as `name must be a string`; a function if it repeats a name of the client, without what matches. */
+export type Fault = string | ((secret?: RegExp) => string);
+
+/** A value does not match its schema. */
+export class Invalid extends Error {
+  override readonly name = "Invalid";
+  readonly faults: readonly Fault[];
+
+  constructor(...faults: readonly Fault[]) {
+    super(faults.map((fault) => phraseOf(fault)).join("; "));
+    this.faults = faults;
+  }
+}
+
+/** The phrase of a fault, without what matches `secret` in names that a client has sent. */
+export function phraseOf(fault: Fault, secret?: RegExp): string {
+  return typeof fault === "string" ? fault : fault(secret);
+}
+
+/** The error for a missing value or one of the wrong type. */
+export function mismatch(
+  value: unknown,
+  subject: string,
+  expected: string,
+  type?: JsonSchema["type"],
+): Invalid {
+  if (value === undefined) return new Invalid(`${subject} is required and must ${expected}`);
+  if (type !== "integer") return new Invalid(`${subject} must ${expected}`);
+  if (typeof value === "string") return new Invalid(`${subject} must be a number, not a string`);
+  if (Number.isNaN(value)) return new Invalid(`${subject} must not have a fraction`);
+  return new Invalid(`${subject} must ${expected}`);
+}
