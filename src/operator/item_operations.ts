@@ -3,11 +3,14 @@ import { answer, integer, list, named, optional, type Schema, text } from "../we
 import {
   ACCESS,
   type Call,
+  cursorAfter,
   type Item,
   type Items,
   type Operation,
   type Owned,
+  requireOneOrder,
   type Resource,
+  SORT,
 } from "../resource/mod.ts";
 import { shown } from "../accounts/account_view.ts";
 
@@ -92,7 +95,8 @@ function listItems(items: Items): Operation {
     summary: `List ${many} with their owners`,
     query: {
       limit: optional(integer(1, MAX_ITEMS, { description: `Maximum number of ${many} returned` }), 100),
-      cursor: optional(integer(1, Number.MAX_SAFE_INTEGER, {
+      sort: optional(SORT),
+      cursor: optional(integer(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, {
         description: "Where the page starts: the `cursor` in the `Link` header",
       })),
     },
@@ -103,10 +107,14 @@ function listItems(items: Items): Operation {
         headers: ["Link", "Cache-Control"],
       },
     },
-  }, async ({ query: { limit, cursor } }) => {
-    const some = await items.listOwned(limit, cursor);
-    const next = some.length === limit ? some.at(-1)?.item.id : undefined;
-    const headers = next === undefined ? {} : { link: `<${path}?limit=${limit}&cursor=${next}>; rel="next"` };
+  }, async ({ query }) => {
+    requireOneOrder(query);
+    const { limit } = query;
+    const some = await items.listOwned(limit, query);
+    const last = some.length === limit ? some.at(-1)?.item.id : undefined;
+    const headers = last === undefined
+      ? {}
+      : { link: `<${path}?limit=${limit}&cursor=${cursorAfter(last, query)}>; rel="next"` };
     return shown<Schema<readonly OwnedItem[]>>(some.map(withOwner), 200, headers);
   });
 }

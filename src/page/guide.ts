@@ -55,7 +55,7 @@ export function copyable(id: string, name: string, text: Content): Html {
 }
 
 /** Limits and bans, plan by plan. */
-export function limitsSection({ many }: Nouns): Html {
+export function limitsSection(): Html {
   return section("limits", "Limits", [
     html`
       <table>
@@ -88,8 +88,7 @@ export function limitsSection({ many }: Nouns): Html {
         never banned.
       </p>
       <p>
-        A list returns up to 20 ${many}, or up to 100 with <code>limit</code>. A body can be at most 64 KiB.
-        Without a valid key, an address gets 60 requests a minute. After that, even a valid key may get 429:
+        A body can be at most 64 KiB. Without a valid key, an address gets 60 requests a minute. After that, even a valid key may get 429:
         try again after a second. If another limit refuses a request, such as that on rotations, the headers
         describe that limit.
       </p>
@@ -226,8 +225,7 @@ export function integersSection(resources: readonly Resource[]): Html | undefine
           html`<code>${name}</code>`,
         ])} are int64 and exact: 9223372036854775807 comes back as you sent it. Most languages read such integers
         exactly. JavaScript rounds those beyond 2<sup>53</sup> − 1, so pass <code>JSON.parse</code> a reviver that
-        reads the digits (this works in Node 21 or later and in browsers since 2025). The ids that this service
-        assigns are always smaller.
+        reads the digits (this works in Node 21 or later and in browsers since 2025).
       </p>
     `,
     copyable("integer-code", "the reviver", REVIVER),

@@ -140,7 +140,7 @@ export function renderPage(options: PageOptions): string {
       This is a ${environment} service: its keys begin with <code>${KEY_PREFIXES[environment]}</code>.
     </p>
     ${referenceSection(operations, publicUrl)}
-    ${limitsSection(nouns)}
+    ${limitsSection()}
     ${errorsSection(errorsOfAll(operations, PROXY_ERRORS))}
     ${retriesSection(nouns)}
     ${conditionsSection(nouns)}

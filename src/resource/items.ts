@@ -16,19 +16,25 @@ import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from ".
 import { type Item, type Resource, withDefaults } from "./resource.ts";
 import { ItemRows } from "./rows.ts";
 
+/** The order of a list, and where a page of it starts. */
+export interface ItemOrder {
+  /** By default, the order of the cursor; without one, ascending. */
+  readonly sort?: "id" | "-id" | undefined;
+  /** The id of the last item before the page. In a list in descending order, it is negative. */
+  readonly cursor?: number | undefined;
+}
+
 /** Which items to list: those that have all these values. */
-export type ItemQuery = JsonObject & {
+export type ItemQuery = JsonObject & ItemOrder & {
   /** Maximum number of items. */
   readonly limit: number;
-  /** Only items with a greater id. */
-  readonly cursor?: number;
 };
 
-/** A page of items in ascending order of id. */
+/** A page of items. */
 export interface ItemPage {
   /** A JSON array. */
   readonly json: string;
-  /** Id of the last item, if there are more. */
+  /** The cursor of the next page, if there is one. */
   readonly next: number | undefined;
   /** The rows that it was made from, with their versions. */
   readonly version: string;
@@ -137,28 +143,33 @@ export class Items<Value extends Item = Item> {
     };
   }
 
-  /** Reads `limit` items with their owners, in ascending order of id, from the first one after `cursor`. */
-  async listOwned(limit: number, cursor: number = 0): Promise<readonly Owned<Value>[]> {
-    const [start, end] = [this.#rows.item(cursor + 1), this.#rows.item(Infinity)];
-    const entries = await this.#store.list({ start, end }, limit);
+  /** Reads items with their owners. */
+  async listOwned(limit: number, order: ItemOrder = {}): Promise<readonly Owned<Value>[]> {
+    const entries = await this.#listRows(this.#rows.list({}), order, limit);
     return entries.map((entry) => decodeItem(this.resource, entry));
   }
 
   /** Reads a page. Returns `earlier`, a page for the same query, if its rows have not changed. */
   async list(query: ItemQuery, earlier?: ItemPage): Promise<ItemPage> {
-    const { limit, cursor = 0 } = query;
-    const prefix = this.#rows.list(query);
-    const range = { start: [...prefix, cursor + 1], end: [...prefix, Infinity] };
-    const entries = await this.#store.list(range, limit + 1);
+    const { limit } = query;
+    const entries = await this.#listRows(this.#rows.list(query), query, limit + 1);
     const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
     if (version === earlier?.version) return earlier;
     const shown = entries.slice(0, limit);
     return {
       json: `[${shown.map((entry) => this.#jsonIn(entry)).join(",")}]`,
-      next: entries.length > limit ? Number(shown.at(-1)?.key.at(-1)) : undefined,
+      next: entries.length > limit ? cursorAfter(Number(shown.at(-1)?.key.at(-1)), query) : undefined,
       version,
       bytes: shown.reduce((sum, { value }) => sum + (value instanceof Uint8Array ? value.length : 0), 0),
     };
+  }
+
+  /** Reads up to `limit` rows whose keys are a prefix and an id. */
+  #listRows(prefix: Deno.KvKey, order: ItemOrder, limit: number): Promise<Entry[]> {
+    const reverse = isDescending(order);
+    const { cursor = reverse ? -Infinity : 0 } = order;
+    const [start, end] = reverse ? [0, -cursor] : [cursor + 1, Infinity];
+    return this.#store.list({ start: [...prefix, start], end: [...prefix, end] }, limit, { reverse });
   }
 
   /** Writes an item's row and those in the indexes. */
@@ -175,6 +186,16 @@ export class Items<Value extends Item = Item> {
     const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]);
     return isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item);
   }
+}
+
+/** Whether a list is in descending order of id. */
+export function isDescending({ sort, cursor = 0 }: ItemOrder): boolean {
+  return sort === "-id" || cursor < 0;
+}
+
+/** The cursor of the page that begins after the item with this id. */
+export function cursorAfter(id: number, order: ItemOrder): number {
+  return isDescending(order) ? -id : id;
 }
 
 /**

@@ -43,8 +43,16 @@ export type { Call, Operation } from "./call.ts";
 export { BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
 export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
-export { type ItemPage, type ItemQuery, Items, type ItemsOptions, type Owned } from "./items.ts";
-export { itemOperations, type ItemOperationsOptions } from "./operations.ts";
+export {
+  cursorAfter,
+  type ItemOrder,
+  type ItemPage,
+  type ItemQuery,
+  Items,
+  type ItemsOptions,
+  type Owned,
+} from "./items.ts";
+export { itemOperations, type ItemOperationsOptions, requireOneOrder, SORT } from "./operations.ts";
 export {
   type Catalogue,
   type Declaration,

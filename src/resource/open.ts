@@ -20,7 +20,15 @@ const ITEM_NAME = /^[A-Z][A-Za-z0-9]*$/;
 const FIELD_NAME = /^[a-z][A-Za-z0-9]*$/;
 const ARTICLE_AND_NOUN = /^an? \S/;
 /** Names that already mean something else in items, lists, operators' operations and commands. */
-const TAKEN = ["id", "limit", "cursor", "accountId", "help", ...Object.getOwnPropertyNames(Object.prototype)];
+const TAKEN = [
+  "id",
+  "limit",
+  "sort",
+  "cursor",
+  "accountId",
+  "help",
+  ...Object.getOwnPropertyNames(Object.prototype),
+];
 /** How many of a collection's first and of its last items are read at the start. */
 const SAMPLE = 100;
 const AND = new Intl.ListFormat("en-GB");

@@ -15,6 +15,7 @@ import {
 import { ApiError, createResponse, ERRORS, jsonResponse, operation } from "../web/mod.ts";
 import {
   integer,
+  oneOf,
   type Optional,
   optional,
   resolved,
@@ -25,7 +26,7 @@ import {
 import { ACCESS } from "./access.ts";
 import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";
-import type { Items, Owned } from "./items.ts";
+import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
 import { type Item, MAX_PAGE, type Resource } from "./resource.ts";
 
@@ -68,10 +69,11 @@ function listItems(resource: Resource, pages: Pages): Operation {
       method: "GET",
       summary: `List ${many}`,
       description:
-        `Returns ${many} in ascending order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
+        `Returns ${many} in order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
       query: {
         limit: optional(integer(1, MAX_PAGE, { description: `Maximum number of ${many} returned` }), 20),
         ...filtersOf(resource),
+        sort: optional({ ...SORT, isExtension: true }),
         cursor: optional(CURSOR),
       },
       headers: { "If-None-Match": IF_NONE_MATCH },
@@ -84,8 +86,29 @@ function listItems(resource: Resource, pages: Pages): Operation {
         304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", "Link"] },
       },
     },
-    ({ query, headers }, { base }) =>
-      whenReady(pages.page(query), (page) => page.respondTo(headers["If-None-Match"], base)),
+    ({ query, headers }, { base }) => {
+      requireOneOrder(query);
+      return whenReady(pages.page(query), (page) => page.respondTo(headers["If-None-Match"], base));
+    },
+  );
+}
+
+/** The order of a list. */
+export const SORT: Schema<"id" | "-id"> = oneOf(["id", "-id"], {
+  description:
+    "Ascending or, with `-id`, descending order. By default, a page has the order of its cursor. Ids rise " +
+    "with time, but those that several processes assign interleave by up to 1,000.",
+});
+
+/** @throws {ApiError} if `sort` is not the order of the cursor. */
+export function requireOneOrder({ sort, cursor }: ItemOrder): void {
+  if (sort === undefined || cursor === undefined || isDescending({ sort }) === isDescending({ cursor })) {
+    return;
+  }
+  const expected = isDescending({ cursor }) ? "-id" : "id";
+  throw new ApiError(
+    ERRORS.invalid_request,
+    `The query parameter sort must be ${expected}, as in the list that the cursor comes from, or be left out.`,
   );
 }
 

@@ -2,14 +2,14 @@ import { VersionedCache } from "../engine/mod.ts";
 import { etagOf, quickEtagOf } from "../web/headers.ts";
 import { Representation } from "../web/mod.ts";
 import { Invalid, type Schema, text } from "../web/schema.ts";
-import type { ItemPage, ItemQuery, Items } from "./items.ts";
+import { isDescending, type ItemPage, type ItemQuery, type Items } from "./items.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
 /** Memory of a kept response without its text, in bytes. A string has up to two bytes for each character, a body three. */
 const OVERHEAD = 2_000;
 
-/** The id of the last item before the page. Its text is opaque, so that clients do not rely on its content. */
+/** The cursor of a page. Its text is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {
   ...text(),
   isExtension: true,
@@ -21,7 +21,7 @@ export const CURSOR: Schema<number> = {
   accepts: (value): value is number => Number.isSafeInteger(value),
   parse(value, subject) {
     const id = typeof value === "string" ? decodeCursor(value) : NaN;
-    if (Number.isSafeInteger(id) && id > 0 && encodeCursor(id) === value) return id;
+    if (Number.isSafeInteger(id) && id !== 0 && encodeCursor(id) === value) return id;
     throw new Invalid(`${subject} must be a cursor from a Link header of this service`);
   },
 };
@@ -87,8 +87,9 @@ export class Pages {
     if (known !== undefined) return known;
     const filters = this.#items.resource.filters.filter((name) => query[name] !== undefined)
       .map((name) => `&${name}=${encodeURIComponent(String(query[name]))}`);
+    const sort = isDescending(query) ? "&sort=-id" : "";
     const after = query.cursor === undefined ? "" : `&cursor=${encodeCursor(query.cursor)}`;
-    const made = `?limit=${query.limit}${filters.join("")}${after}`;
+    const made = `?limit=${query.limit}${filters.join("")}${sort}${after}`;
     this.#strings.set(query, made);
     return made;
   }

@@ -72,6 +72,37 @@ Deno.test("list combines filters in pages that are full, with links that keep th
   assertEquals(await workshop.ids("?isSpare=false"), [2, 5, 8, 11]);
 });
 
+Deno.test("list follows sort and cursors in either order, and refuses a cursor of the other order", async () => {
+  await using workshop = await Workshop.open({ operatorToken: OPERATOR_TOKEN });
+  for (let count = 0; count < 3; count++) await workshop.add({ state: "used" }, {});
+
+  for (const [path, key] of [["/operator/v1", OPERATOR_TOKEN], ["/v1", workshop.key]] as const) {
+    const call = async (query: string) => {
+      const page = await workshop.fetch(`GET ${path}/things?limit=4${query}`, { key });
+      const things: { id: number }[] = await page.clone().json();
+      return { page, ids: page.ok ? things.map(({ id }) => id) : [], next: nextTarget(page) ?? "" };
+    };
+    const pages = [await call(""), await call("&sort=id"), await call("&sort=-id")];
+    const [, ascending = "", descending = ""] = pages.map(({ next }) => next.replace(/^.*(?=&cursor)/, ""));
+
+    assertEquals(pages.map(({ ids }) => ids), [[1, 2, 3, 4], [1, 2, 3, 4], [6, 5, 4, 3]]);
+    for (const sort of ["", "&sort=id"]) assertEquals((await call(ascending + sort)).ids, [5, 6]);
+    for (const sort of ["", "&sort=-id"]) assertEquals((await call(descending + sort)).ids, [2, 1]);
+    for (
+      const [wrong, right] of [[`${ascending}&sort=-id`, "id"], [`${descending}&sort=id`, "-id"]] as const
+    ) {
+      const message = new RegExp(
+        `^The query parameter sort must be ${right}, as in the list .* or be left out`,
+      );
+      await assertError((await call(wrong)).page, 400, "invalid_request", message);
+    }
+  }
+
+  assertEquals(await workshop.ids("?state=used&sort=-id&limit=2"), [5, 3]);
+  const page = await workshop.call("GET /v1/things?sort=-id&state=used&limit=2");
+  assertEquals(nextTarget(page), "GET /v1/things?limit=2&state=used&sort=-id&cursor=LTM");
+});
+
 Deno.test("a patch that changes nothing writes nothing, whether an operator or the owner sends it", async () => {
   await using workshop = await Workshop.open({ operatorToken: OPERATOR_TOKEN });
   await workshop.add({ state: "used" });

@@ -81,14 +81,16 @@ Deno.test("Items.find() reads once for simultaneous calls", async () => {
   assertEquals(found.map((json) => json && JSON.parse(json).id), [1, 2, 1, 2, null]);
 });
 
-Deno.test("Items.listOwned() returns items with their owners, from the first one after a cursor", async () => {
+Deno.test("Items.listOwned() returns items with their owners, in either order, from a cursor on", async () => {
   using kv = await Deno.openKv(":memory:");
   const things = thingsOn(kv);
   for (const number of upTo(5)) await things.add(numbered(number), `${number}`);
   const owned = upTo(5).map((id) => ({ item: { id, ...numbered(id) }, ownerId: `${id}` }));
 
   assertEquals(await things.items.listOwned(3), owned.slice(0, 3));
-  assertEquals(await things.items.listOwned(3, 3), owned.slice(3));
+  assertEquals(await things.items.listOwned(3, { cursor: 3 }), owned.slice(3));
+  assertEquals(await things.items.listOwned(3, { sort: "-id" }), owned.slice(2).reverse());
+  assertEquals(await things.items.listOwned(3, { cursor: -3 }), owned.slice(0, 2).reverse());
 });
 
 Deno.test.each([
@@ -135,7 +137,7 @@ Deno.test("Items keeps a row for each combination of filters, with the same cont
   assertEquals(await rowsOf(kv), new Map());
 });
 
-Deno.test("Items.list() combines filters, and reads only the rows that it returns and the next", async () => {
+Deno.test("Items.list() combines filters in either order, and reads only the rows that it returns and the next", async () => {
   using kv = await Deno.openKv(":memory:");
   const things = thingsOn(kv);
   const kinds = (["new", "used", "lost"] as const).flatMap((state) =>
@@ -150,14 +152,16 @@ Deno.test("Items.list() combines filters, and reads only the rows that it return
         Object.entries(thing).some(([own, is]) => own === name && is === value)
       )
     ).map(({ id }) => id);
-    const seen: number[] = [];
-    for (let next: number | undefined = 0; next !== undefined;) {
-      const page: ItemPage = await things.items.list({ ...filters, limit: 1, ...(next && { cursor: next }) });
-      assertEquals(idsIn(page).length, 1);
-      seen.push(...idsIn(page));
-      next = page.next;
+    for (const sort of ["id", "-id"] as const) {
+      const seen: number[] = [];
+      let page: ItemPage | undefined;
+      do {
+        page = await things.items.list({ ...filters, limit: 1, sort, cursor: page?.next });
+        assertEquals(idsIn(page).length, 1);
+        seen.push(...idsIn(page));
+      } while (page.next !== undefined);
+      assertEquals([filters, seen], [filters, sort === "id" ? expected : expected.toReversed()]);
     }
-    assertEquals([filters, seen], [filters, expected]);
   }
 });
 

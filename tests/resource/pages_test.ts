@@ -58,11 +58,24 @@ function cursorOf(id: number | string): string {
   return btoa(`${id}`).replaceAll("=", "");
 }
 
-Deno.test("CURSOR accepts the id of an item only as links encode it", () => {
-  for (const id of [1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER]) {
+Deno.test("CURSOR accepts the id of an item, or its negative, only as links encode it", () => {
+  for (const id of [1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER].flatMap((id) => [id, -id])) {
     assertEquals(CURSOR.parse(cursorOf(id), "cursor"), id);
   }
-  const ids = ["0", "-1", "1.5", "1e3", "hammer", "0001", " 12", "0x1", "Infinity", "9007199254740993"];
+  const ids = [
+    "0",
+    "-0",
+    "+1",
+    "--1",
+    "1.5",
+    "1e3",
+    "hammer",
+    "0001",
+    " 12",
+    "0x1",
+    "Infinity",
+    "9007199254740993",
+  ];
   const texts = ["", "20", "!!!!", "é", "🐶", "MQ==", "MQ=", " MQ", "MR"];
   for (const wrong of [...ids.map(cursorOf), ...texts, 7, undefined]) {
     assertThrows(

@@ -83,6 +83,7 @@ Deno.test("openApiDocument() marks the parameters that extend the original inter
     });
 
   const added = [
+    "listThings sort",
     "listThings cursor",
     "listThings If-None-Match",
     "listThings Prefer",
