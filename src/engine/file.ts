@@ -36,8 +36,12 @@ const PROBE_INTERVAL = 10_000;
 /** How KV's messages name what a disk without room does. */
 const DISK_FAILURE = /\bdisk\b/;
 
-/** Options of {@linkcode FileBackend.open}. */
-export interface WatchOptions {
+/** Options for opening a file. */
+export interface FileOptions {
+  /** Whether to create the file, which only its owner can read, and its first row if they are missing. */
+  readonly create: boolean;
+  /** Whether to create the folder, too. Otherwise it must exist. */
+  readonly makesFolder?: boolean;
   /** Called if the KV file is removed or renamed, after which every write fails. Without it, nobody notices. */
   readonly onLost?: (error: StoreUnavailable) => void;
 }
@@ -48,7 +52,6 @@ interface FileBackendOptions extends BackendOptions {
   readonly reader?: Deno.Kv | undefined;
   /** Undefined if SQLite cannot read the file. */
   readonly state?: FileState | undefined;
-  readonly watch?: FileWatch | undefined;
 }
 
 /**
@@ -61,21 +64,19 @@ export class FileBackend implements Backend {
   readonly lanes: number = 1;
   readonly #clock: () => number;
   readonly #state: FileState | undefined;
-  readonly #watch: FileWatch | undefined;
   readonly #writes: Handle;
   readonly #reads: Handle;
+  #watcher: Deno.FsWatcher | undefined;
+  /** Whether the file has been removed or renamed. */
+  #isLost = false;
   /** Whether the disk had no room for a write, and for every large probe since. */
   #isFull = false;
   /** When the next large probe may begin, on the `performance.now()` clock. */
   #nextProbe = -Infinity;
 
-  constructor(
-    kv: Deno.Kv,
-    { clock, reader, state, watch, ...options }: FileBackendOptions,
-  ) {
+  constructor(kv: Deno.Kv, { clock, reader, state, ...options }: FileBackendOptions) {
     this.#clock = clock;
     this.#state = state;
-    this.#watch = watch;
     this.#writes = new Handle(kv, options);
     this.#reads = reader ? new Handle(reader, options) : this.#writes;
   }
@@ -83,14 +84,15 @@ export class FileBackend implements Backend {
   /** Opens a file or `:memory:`. */
   static async open(
     path: string,
-    { onLost, ...options }: BackendOptions & FileOptions & WatchOptions,
+    { onLost, ...options }: BackendOptions & FileOptions,
   ): Promise<FileBackend> {
     // A KV in memory is visible through only one handle.
     if (path === MEMORY) return new FileBackend(await openKv(path), options);
     await prepareFile(path, options);
     const [kv, reader] = [await openKv(path), await openKv(path)];
-    const watch = onLost && new FileWatch(path, () => onLost(new StoreUnavailable(LOST)));
-    return new FileBackend(kv, { ...options, reader, state: await openFileState(path), watch });
+    const backend = new FileBackend(kv, { ...options, reader, state: await openFileState(path) });
+    if (onLost) backend.#watch(path).then((isLost) => isLost && onLost(new StoreUnavailable(LOST)));
+    return backend;
   }
 
   get dataVersion(): number | undefined {
@@ -133,14 +135,31 @@ export class FileBackend implements Backend {
   close(): Promise<void> {
     // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
     this.#state?.close();
-    this.#watch?.close();
+    if (!this.#isLost) this.#watcher?.close();
     for (const handle of new Set([this.#reads, this.#writes])) handle.close();
     return Promise.resolve();
   }
 
+  /**
+   * Resolves to true when the file is removed or renamed: SQLite would keep writing to it, where nobody finds it. Watches
+   * the file itself, because each commit is several events in the folder, which would double its cost. Resolves to false
+   * at the end, or at once if files cannot be watched there.
+   */
+  async #watch(path: string): Promise<boolean> {
+    try {
+      this.#watcher = Deno.watchFs(path);
+      for await (const { kind } of this.#watcher) {
+        if (kind === "remove" || kind === "rename") return this.#isLost = true;
+      }
+    } catch {
+      // Some file systems cannot be watched.
+    }
+    return false;
+  }
+
   /** Sends a commit; AGAIN if another process had locked the file. */
   async #send(build: Build, checks: readonly Deno.AtomicCheck[]): Promise<CommitResult | typeof AGAIN> {
-    if (this.#watch?.isLost) throw new StoreUnavailable(LOST);
+    if (this.#isLost) throw new StoreUnavailable(LOST);
     let sent: Promise<CommitResult | typeof AGAIN> | undefined;
     try {
       return await this.#writes.run("write", (kv) => {
@@ -235,23 +254,6 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Creates an empty KV file if it does not exist. Only its owner gets access, as to the files that SQLite adds. */
-async function makeFile(path: string): Promise<void> {
-  try {
-    using _ = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-  }
-}
-
-/** Options of {@linkcode prepareFile}. */
-export interface FileOptions {
-  /** Whether to create the file, which only its owner can read, and its first row if they are missing. */
-  readonly create: boolean;
-  /** Whether to create the folder, too. Otherwise it must exist. */
-  readonly makesFolder?: boolean;
-}
-
 /**
  * Checks that a path can be opened as a KV file, or creates an empty one. Its folder must exist, in case the path is
  * mistyped. The file must not be another program's database, because opening it would change it.
@@ -265,8 +267,11 @@ export async function prepareFile(path: string, { create, makesFolder }: FileOpt
     throw new Error(`there is no folder ${folder}, and only the folder of the default KV_PATH is created`);
   }
   const found = await find(path);
-  if (!found && create) return await makeFile(path);
-  if (!found) throw new Error("there is no such file, and only the service creates it when it starts");
+  if (!found) {
+    if (!create) throw new Error("there is no such file, and only the service creates it when it starts");
+    // SQLite gives the files that it adds the same mode.
+    return (await Deno.open(path, { write: true, create: true, mode: 0o600 })).close();
+  }
   if (found.isDirectory) throw new Error("it is a folder");
   // Opening a pipe would never return.
   if (!found.isFile) throw new Error("it is not a file");
@@ -339,39 +344,6 @@ export async function openFileState(path: string): Promise<FileState | undefined
     };
   } catch {
     return undefined;
-  }
-}
-
-/**
- * Notices that a KV file is removed or renamed: SQLite would keep writing to it, where nobody finds it. It watches the
- * file itself, because each commit is several events in the folder, which would double its cost. Where files cannot be
- * watched, it notices nothing.
- */
-export class FileWatch {
-  /** Whether the file has been removed or renamed. */
-  isLost = false;
-  readonly #watcher: Deno.FsWatcher | undefined;
-
-  /** `onLost` is called once, when the file is removed or renamed. */
-  constructor(path: string, onLost: () => void) {
-    try {
-      this.#watcher = Deno.watchFs(path);
-      this.#follow(this.#watcher, onLost).catch(() => {});
-    } catch {
-      // Some file systems cannot be watched.
-    }
-  }
-
-  async #follow(watcher: Deno.FsWatcher, onLost: () => void): Promise<void> {
-    for await (const { kind } of watcher) {
-      if (kind !== "remove" && kind !== "rename") continue;
-      this.isLost = true;
-      return onLost();
-    }
-  }
-
-  close(): void {
-    if (!this.isLost) this.#watcher?.close();
   }
 }
 

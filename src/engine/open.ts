@@ -1,6 +1,6 @@
 import type { Backend, BackendOptions, Patience } from "./backend.ts";
 import { StoreUnavailable } from "./deadline.ts";
-import { FileBackend, type FileOptions, type WatchOptions } from "./file.ts";
+import { FileBackend, type FileOptions } from "./file.ts";
 import { openRemote } from "./remote/open.ts";
 import { requireSchema } from "./schema_version.ts";
 import { Store } from "./store.ts";
@@ -11,7 +11,7 @@ export class OpenError extends Error {
 }
 
 /** Options of {@linkcode openStore}. */
-export interface OpenOptions extends FileOptions, BackendOptions, WatchOptions {
+export interface OpenOptions extends FileOptions, BackendOptions {
   /** How long to wait for a server that has not started yet; by default not at all. */
   readonly patience?: Patience;
 }
