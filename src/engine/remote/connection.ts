@@ -7,7 +7,7 @@ import { EngineMetrics } from "../metrics.ts";
  * does not notice when its connection is dead, and repeats operations forever.
  *
  * A handle is what `Deno.openKv` returns. Each operation uses the least busy one. There are several, because Deno's
- * client stalls for 40 ms if two operations are under way on one handle. `#run()` alone changes a handle's state:
+ * client stalls for 40 ms if two operations are under way on one handle. `run()` alone changes a handle's state:
  *
  *     working   →  resting   An operation failed. For a second, the handle is used only if all others rest, too.
  *     resting   →  working   An operation succeeded.
@@ -33,8 +33,6 @@ export interface ConnectionOptions {
   readonly reopen: (signal: AbortSignal) => Promise<Deno.Kv[]>;
   readonly metrics?: EngineMetrics | undefined;
 }
-
-type Kind = "read" | "write";
 
 interface Handle {
   readonly kv: Deno.Kv;
@@ -66,12 +64,7 @@ const HANG_TIMEOUT = 30_000;
 /** Interval between checks on hanging operations, in ms. */
 const POLL = 500;
 
-/**
- * Handles on one KV, with a deadline on every operation.
- *
- * @throws {StoreUnavailable} from `read` and `write` if an operation fails or cannot be started now.
- * @throws {DeadlineExceeded} from `read` and `write` if an operation takes too long.
- */
+/** Handles on one KV, with a deadline on every operation. */
 export class Connection {
   readonly #metrics: EngineMetrics;
   readonly #deadline: number;
@@ -82,7 +75,8 @@ export class Connection {
   #replaced: Generation[] = [];
   /** Settles when the handles are replaced; undefined if no replacement is under way. */
   #replacing: Promise<void> | undefined;
-  #roundTrip = 0;
+  /** The recent mean duration of an operation, in ms. */
+  roundTrip: number = 0;
 
   constructor(
     kvs: readonly Deno.Kv[],
@@ -94,29 +88,13 @@ export class Connection {
     this.#generation = generationOf(kvs);
   }
 
-  /** The recent mean duration of an operation, in ms. */
-  get roundTrip(): number {
-    return this.#roundTrip;
-  }
-
-  /** Runs an operation that only reads. */
-  read<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    return this.#run("read", operate);
-  }
-
-  /** Runs an operation that writes. */
-  write<T>(operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    return this.#run("write", operate);
-  }
-
-  /** Closes the handles. */
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#replacing;
-    close(this.#generation);
-  }
-
-  async #run<T>(kind: Kind, operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
+  /**
+   * Runs an operation on the least busy handle.
+   *
+   * @throws {StoreUnavailable} if it fails or cannot be started now.
+   * @throws {DeadlineExceeded} if it takes too long.
+   */
+  async run<T>(kind: "read" | "write", operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
     const started = performance.now();
     const generation = this.#generation;
     if (generation.isGivenUp) {
@@ -128,7 +106,7 @@ export class Connection {
     handle.busy++;
     try {
       const result = await withDeadline(operation, this.#deadline);
-      this.#roundTrip += (performance.now() - started - this.#roundTrip) / 8;
+      this.roundTrip += (performance.now() - started - this.roundTrip) / 8;
       handle.failingSince = undefined;
       handle.restsUntil = 0;
       return result;
@@ -141,6 +119,13 @@ export class Connection {
       handle.busy--;
       this.#metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
     }
+  }
+
+  /** Closes the handles. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#replacing;
+    close(this.#generation);
   }
 
   #giveUp(operation: Promise<unknown>, generation: Generation): void {

@@ -82,7 +82,7 @@ export class Markers {
   /** Removes this process's markers. */
   async clear(): Promise<void> {
     await retried(() =>
-      this.#connection.write((kv) => {
+      this.#connection.run("write", (kv) => {
         const operation = kv.atomic();
         for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
         return operation.commit().catch(againIfLocked);
@@ -179,7 +179,7 @@ export class Markers {
   }
 
   #read(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
-    return this.#connection.read((kv) => getRows(kv, keys));
+    return this.#connection.run("read", (kv) => getRows(kv, keys));
   }
 
   /** Sends a commit that checks and sets the lane's marker. Repeats it while another process has locked the file. */
@@ -190,7 +190,7 @@ export class Markers {
   ): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
     const marker: Marker = { commit, at: this.#clock(), schema: KNOWN.newest };
     return retried(() =>
-      this.#connection.write((kv) => {
+      this.#connection.run("write", (kv) => {
         const operation = kv.atomic().check(lane);
         build(operation);
         return operation.set(lane.key, encodeJson(marker)).commit().catch(againIfLocked);

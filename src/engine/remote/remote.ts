@@ -33,11 +33,11 @@ export class RemoteBackend implements Backend {
   }
 
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
-    return this.#connection.read((kv) => getRows(kv, keys));
+    return this.#connection.run("read", (kv) => getRows(kv, keys));
   }
 
   list(selector: Deno.KvListSelector, limit: number, options?: ListOptions): Promise<Entry[]> {
-    return this.#connection.read((kv) => listRows(kv, selector, limit, options));
+    return this.#connection.run("read", (kv) => listRows(kv, selector, limit, options));
   }
 
   commit(build: Build, checks: readonly Deno.AtomicCheck[]): Promise<CommitResult> {

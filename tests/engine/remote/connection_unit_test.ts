@@ -42,7 +42,7 @@ class Fixture {
   start(kind: typeof KINDS[number]): { on: string; end: () => void; ended: Promise<void> } {
     const { promise, resolve } = Promise.withResolvers<void>();
     let on = "";
-    const ended = this.connection[kind]((kv) => {
+    const ended = this.connection.run(kind, (kv) => {
       on = this.names.get(kv) ?? "";
       return promise;
     });
@@ -78,7 +78,7 @@ Deno.test("Connection rejects operations after a missed deadline until it has ne
   await time.advance(DEADLINE / 2);
 
   for (const kind of KINDS) {
-    await assertRejects(() => connection[kind](hang), StoreUnavailable, "does not respond");
+    await assertRejects(() => connection.run(kind, hang), StoreUnavailable, "does not respond");
   }
   await time.advance(10 * DEADLINE);
   assertEquals(fixture.handlesOf("read", 2), "");
@@ -101,7 +101,7 @@ Deno.test("Connection avoids a handle for a second after a failure if there are 
   const { connection, names } = new Fixture();
   const attempt = async () => {
     let on = "";
-    await connection.read((kv) => {
+    await connection.run("read", (kv) => {
       on = names.get(kv) ?? "";
       return on === "a" ? failAtOnce() : Promise.resolve();
     }).catch(() => {});
@@ -120,10 +120,10 @@ Deno.test("Connection uses a handle again once an operation on it succeeds", asy
   const fixture = new Fixture();
   const { connection } = fixture;
   for (let handle = 0; handle < 2; handle++) {
-    await assertRejects(() => connection.read(failAtOnce), StoreUnavailable);
+    await assertRejects(() => connection.run("read", failAtOnce), StoreUnavailable);
   }
 
-  await connection.read(() => Promise.resolve());
+  await connection.run("read", () => Promise.resolve());
 
   assertEquals(fixture.handlesOf("read", 2), "aa");
 });
@@ -135,12 +135,12 @@ Deno.test("Connection replaces its handles if one of them does nothing but fail"
   ) {
     const fixture = new Fixture("a");
     const { connection } = fixture;
-    await assertRejects(() => connection[kind](failAtOnce), StoreUnavailable);
+    await assertRejects(() => connection.run(kind, failAtOnce), StoreUnavailable);
     await time.advance(2 * DEADLINE);
-    await connection[kind](between).catch(() => {});
+    await connection.run(kind, between).catch(() => {});
     assertEquals(fixture.signals.length, 0);
     await time.advance(1);
-    await assertRejects(() => connection[kind](failAtOnce), StoreUnavailable);
+    await assertRejects(() => connection.run(kind, failAtOnce), StoreUnavailable);
 
     assertEquals(fixture.signals.length, opened);
     assertEquals(fixture.handlesOf(kind, 1), "a", "It is used until there are others");
@@ -156,14 +156,14 @@ Deno.test("Connection rejects operations if one hangs while new handles are bein
   const fixture = new Fixture("a");
   const { connection } = fixture;
   for (let failure = 0; failure < 2; failure++) {
-    await assertRejects(() => connection.read(failAtOnce), StoreUnavailable, "failed");
+    await assertRejects(() => connection.run("read", failAtOnce), StoreUnavailable, "failed");
     await time.advance(2 * DEADLINE + 1);
   }
-  await assertRejects(() => connection.read(failAtOnce), StoreUnavailable, "failed");
+  await assertRejects(() => connection.run("read", failAtOnce), StoreUnavailable, "failed");
   fixture.start("read");
   await time.advance(DEADLINE);
 
-  await assertRejects(() => connection.read(hang), StoreUnavailable, "does not respond");
+  await assertRejects(() => connection.run("read", hang), StoreUnavailable, "does not respond");
   assertEquals(fixture.signals.length, 1);
 });
 
