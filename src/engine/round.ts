@@ -168,12 +168,12 @@ export class Round {
     for (const [name, { versionstamp }] of checks) {
       const check = this.#checks.get(name);
       // A commit can check only one version of a row.
-      if (check && check.versionstamp !== versionstamp) return leaveUnread(job);
+      if (check && check.versionstamp !== versionstamp) return leaveOut(job);
     }
     const contribution = new Contribution(job, this.#changed, this.#now);
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
-      if (!isRead && checks.length > 0) return leaveUnread(job);
+      if (!isRead && checks.length > 0) return leaveOut(job);
       contribution.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
@@ -239,38 +239,26 @@ export class Round {
 
   /** The rows that a job decides on: as they were read or, once the commit has applied, as it left them. */
   #rowsOf({ reads, snapshot }: Job, versionstamp?: string): KnownRow[] {
-    const known: KnownRow[] = [];
-    for (const [name, key] of reads) {
+    return Array.from(reads, ([name, key]) => {
       const changed = this.#changed.get(name);
       const isRead = versionstamp === undefined || changed === undefined;
       const entry = isRead ? snapshot?.rows.get(name) ?? null : changed && { ...changed, versionstamp };
-      known.push({ key, entry });
-    }
-    return known;
+      return { key, entry };
+    });
   }
 }
 
-/**
- * Leaves a job out of a commit that might change the job's rows. If it reads any, they are read again before it
- * decides.
- */
+/** Leaves a job out of a commit. Its rows, if it reads any, are read again before it decides. */
 function leaveOut(job: Job): Verdict {
-  return isBlind(job) ? "left out" : leaveUnread(job);
-}
-
-/** Leaves a job out of a commit. Its rows are read again before it decides. */
-function leaveUnread(job: Job): Verdict {
-  job.snapshot = undefined;
+  if (!isBlind(job)) job.snapshot = undefined;
   return "left out";
 }
 
 /** The conditions for a job's decision: its rows as they were read. */
 function checksOf({ reads, snapshot }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
-  const checks: (readonly [string, Deno.AtomicCheck])[] = [];
-  for (const [name, key] of reads) {
-    checks.push([name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }]);
-  }
-  return checks;
+  return Array.from(reads, ([name, key]) => {
+    return [name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }];
+  });
 }
 
 /** Whether a job decides without any rows. */

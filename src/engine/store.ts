@@ -92,25 +92,20 @@ export class Store {
    * @throws {CommitInDoubt} if it is unknown whether it applied.
    */
   commit(build: Build, checks: readonly Deno.AtomicCheck[] = []): Promise<CommitResult> {
-    return retried(() => this.#commitOnce(build, checks));
-  }
-
-  /** AGAIN means that only the row of the schema version had changed, but not the version itself. */
-  async #commitOnce(
-    build: Build,
-    checks: readonly Deno.AtomicCheck[],
-  ): Promise<CommitResult | typeof AGAIN> {
-    const { check } = this.schema;
-    const result = await this.commits.measured(this.#backend.commit(build, [check, ...checks]));
-    if (result.ok) return result;
-    this.#metrics.kvConflicts.add(1);
-    const [schema = null, ...rows] = result.rows;
-    const isMoved = versionstampOf(schema) !== check.versionstamp;
-    if (isMoved) this.schema.note(schema);
-    const isLost = checks.some(({ versionstamp }, index) =>
-      versionstampOf(rows[index] ?? null) !== versionstamp
-    );
-    return isMoved && !isLost ? AGAIN : { ok: false, rows };
+    return retried(async () => {
+      const { check } = this.schema;
+      const result = await this.commits.measured(this.#backend.commit(build, [check, ...checks]));
+      if (result.ok) return result;
+      this.#metrics.kvConflicts.add(1);
+      const [schema = null, ...rows] = result.rows;
+      const hasMoved = versionstampOf(schema) !== check.versionstamp;
+      if (hasMoved) this.schema.note(schema);
+      const isLost = checks.some(({ versionstamp }, index) =>
+        versionstampOf(rows[index] ?? null) !== versionstamp
+      );
+      // Only the row of the schema version had changed, but not the version itself.
+      return hasMoved && !isLost ? AGAIN : { ok: false, rows };
+    });
   }
 
   /** Removes rows without a check. Only for rows that no other process creates again. */
@@ -153,27 +148,23 @@ const GATHERING = 1;
 /** The recent mean duration of KV operations. */
 export class RoundTrip {
   readonly #of: Pick<Store, "lanes">;
-  #ms = 0;
+  /** The recent mean, in ms. */
+  ms: number = 0;
 
   constructor(of: Pick<Store, "lanes">) {
     this.#of = of;
   }
 
-  /** The recent mean, in ms. */
-  get ms(): number {
-    return this.#ms;
-  }
-
   /** Whether the network takes most of the round trip. A local KV can be slow, but is never far. */
   get isFar(): boolean {
-    return this.#of.lanes > 1 && this.#ms > FAR;
+    return this.#of.lanes > 1 && this.ms > FAR;
   }
 
   /** Measures an operation that has just begun. */
   async measured<Result>(operation: Promise<Result>): Promise<Result> {
     const started = performance.now();
     const result = await operation;
-    this.#ms += (performance.now() - started - this.#ms) / 8;
+    this.ms += (performance.now() - started - this.ms) / 8;
     return result;
   }
 

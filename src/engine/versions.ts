@@ -62,7 +62,7 @@ export class Versions {
   /** Begins a check, or joins the one that begins next. */
   readonly #begin: (check: void) => Promise<void>;
   /** The background check, which no request is waiting for. */
-  #refreshing: Promise<void> | undefined;
+  #refreshing: Promise<undefined> | undefined;
   /** When the latest finished check started, on the `performance.now()` clock. */
   #checkedAt = -Infinity;
   /** The store's data version before the rows were last read. */
@@ -105,13 +105,10 @@ export class Versions {
     const age = performance.now() - this.#checkedAt;
     if (age >= maxStalenessMs) return this.#begin();
     // One at a time. Otherwise, with a distant KV, every request that arrives during a check would begin another.
-    if (age > maxStalenessMs / 2) this.#refreshing ??= this.#refresh();
+    if (age > maxStalenessMs / 2) {
+      this.#refreshing ??= Promise.allSettled([this.#begin()]).then(() => this.#refreshing = undefined);
+    }
     return undefined;
-  }
-
-  async #refresh(): Promise<void> {
-    await Promise.allSettled([this.#begin()]);
-    this.#refreshing = undefined;
   }
 
   /** Reads the rows, unless it is certain that nothing has changed since the last read. */
