@@ -3,7 +3,7 @@ import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
 import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server } from "./src/web/mod.ts";
 import { API_KEY_LIKE, openCollections, ResourceError } from "./src/resource/mod.ts";
-import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue/catalogue.ts";
 import { InFlight } from "./src/app/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/app/log.ts";
 import { Metrics } from "./src/app/metrics.ts";

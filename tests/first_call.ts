@@ -1,6 +1,6 @@
 // The first call in README.md, in three languages, from the declaration of the first collection.
 import { formatted } from "./client_guide.ts";
-import { CATALOGUE } from "../src/catalogue.ts";
+import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { withDefaults } from "../src/resource/resource.ts";
 import { stringifyJson } from "../src/web/json.ts";
 

@@ -31,13 +31,12 @@ const IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
     .map(({ specifier, dependencies = [] }) => [pathOf(specifier), dependencies.map(targetOf)]),
 );
 
-/** Folders with the declarations of collections. */
-const COLLECTIONS: readonly string[] = (IMPORTS.get("src/catalogue.ts") ?? []).map(folderOf)
-  .filter((folder) => folder !== "resource");
+/** The parts that a catalogue serves. */
+const PARTS = /^src\/catalogue\/parts[./]/;
 /** Folders of src from bottom to top. A folder imports only from those before it. */
 const FOLDERS = [
-  ...["base", "engine", "web", "limits", "resource", "accounts", "operator", ...COLLECTIONS, "messages"],
-  ...["catalogue.ts", "page", "app", "process", "main.ts"],
+  ...["base", "engine", "web", "limits", "resource", "catalogue", "accounts", "operator", "messages", "page"],
+  ...["parts of the catalogue", "app", "process", "main.ts"],
 ];
 
 async function readGraph(entry: string): Promise<Graph> {
@@ -57,6 +56,7 @@ function targetOf({ specifier, code, type }: Import): string {
 
 /** The folder of a file, or the file itself if it is in none. */
 function folderOf(file: string): string {
+  if (PARTS.test(file)) return "parts of the catalogue";
   const [top = "", folder = ""] = file.split("/");
   return top === "src" ? folder : top;
 }
@@ -145,16 +145,20 @@ Deno.test("src has no unused files", async () => {
   assertEquals(imported.sort(), ["main.ts", ...await sourcesIn("src")].sort());
 });
 
-Deno.test("only catalogue.ts imports a declaration, and of the tests only its own and those in tests/releases", async () => {
-  const imports = new Map([...IMPORTS, ...await Promise.all((await sourcesIn("tests")).map(readImports))]);
-  const isDeclaration = (file: string) => COLLECTIONS.some((name) => file.startsWith(`src/${name}/`));
-  const mayImport = (file: string) =>
-    file === "src/catalogue.ts" || isDeclaration(file) ||
-    ["releases", ...COLLECTIONS].some((name) => file.startsWith(`tests/${name}/`));
+Deno.test("of the catalogue, only app and process import parts.ts, only the page identity.ts, and nobody a resource", () => {
+  const importers: Readonly<Record<string, RegExp>> = {
+    "catalogue.ts": /^(?:main\.ts|src\/process\/)/,
+    "parts.ts": /^src\/(?:app|process)\//,
+    "identity.ts": /^src\/page\//,
+    "plans.ts": /^src\/accounts\//,
+  };
+  const isOwn = (file: string) => file.startsWith("src/catalogue/");
+  const wrong = [...IMPORTS].filter(([file]) => !isOwn(file)).flatMap(([file, targets]) =>
+    targets.filter((target) => isOwn(target) && !importers[target.slice("src/catalogue/".length)]?.test(file))
+      .map((target) => `${file} imports ${target}`)
+  );
 
-  const others = [...imports].filter(([file, targets]) => !mayImport(file) && targets.some(isDeclaration));
-
-  assertEquals(others.map(([file]) => file), []);
+  assertEquals(wrong, []);
 });
 
 Deno.test("only engine/open.ts imports engine/remote, and of the tests only its own", async () => {

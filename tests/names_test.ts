@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { slugOf } from "../src/app/service.ts";
-import { CATALOGUE } from "../src/catalogue.ts";
+import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { withName } from "./names.ts";
 import { DOCUMENTS } from "./tables.ts";
 

@@ -12,7 +12,7 @@ import { ERRORS } from "../src/web/error.ts";
 import { MAX_LEASE_AGE, RETURN_TIME } from "../src/limits/allowance.ts";
 import { UNAWARE } from "../src/limits/strikes.ts";
 import { interfaceForClients } from "../src/app/document.ts";
-import { CATALOGUE } from "../src/catalogue.ts";
+import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { inWords as dayInWords } from "../src/web/deprecation.ts";
 import { SAMPLES } from "./support/operations.ts";
 import { OF_THINGS } from "./support/things.ts";

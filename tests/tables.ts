@@ -2,12 +2,12 @@
 // writes all of these.
 import { ACCESS } from "../src/resource/access.ts";
 import { existsSync } from "node:fs";
-import { PLAN_LIMITS, PLANS } from "../src/accounts/account.ts";
+import { PLAN_LIMITS, PLAN_NAMES } from "../src/accounts/account.ts";
 import { inWords } from "../src/web/deprecation.ts";
 import { ORIGINAL } from "../src/resource/interface.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
-import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue/catalogue.ts";
 import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { print } from "../src/process/process.ts";
@@ -168,7 +168,7 @@ function requestOf(operation: DeclaredOperation): string {
 }
 
 function plansTable(): Table {
-  const rows = PLANS.map((plan) => {
+  const rows = PLAN_NAMES.map((plan) => {
     if (plan === "enterprise") return [plan, "as agreed", "as agreed"];
     const { minute, day } = PLAN_LIMITS[plan];
     return [plan, minute.toLocaleString("en"), day.toLocaleString("en")];

@@ -3,23 +3,20 @@ import { decodeJson, type Entry } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
 import { BIDI_CONTROLS, named, nameText, oneOf, type Schema } from "../web/schema.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
+import { PLANS } from "../catalogue/plans.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
 
-export const PLANS = ["free", "pro", "business", "enterprise"] as const;
+export const PLAN_NAMES = [...Object.keys(PLANS.limits), PLANS.own] as Plan[];
 
 /** A plan's name. */
-export type Plan = typeof PLANS[number];
+export type Plan = keyof typeof PLANS.limits | typeof PLANS.own;
 
 /** A plan, in requests and responses. */
-export const PLAN: Schema<Plan> = named("Plan", oneOf(PLANS));
+export const PLAN: Schema<Plan> = named("Plan", oneOf(PLAN_NAMES));
 
 /** The limits of the plans with fixed limits. Enterprise limits are set per account. */
-export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = {
-  free: { minute: 60, day: 1_000 },
-  pro: { minute: 300, day: 10_000 },
-  business: { minute: 1_000, day: 100_000 },
-};
+export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = PLANS.limits;
 
 /** The number of key rotations by clients in an hour (UTC). */
 export interface Rotations {

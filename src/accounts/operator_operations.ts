@@ -28,7 +28,7 @@ import {
   PLAN,
   type Plan,
   PLAN_LIMITS,
-  PLANS,
+  PLAN_NAMES,
 } from "./account.ts";
 import type { AccountState, AccountStore, NewAccount, Removal } from "./account_store.ts";
 import {
@@ -173,7 +173,7 @@ function listAccounts(accounts: AccountStore): Operation {
         }),
       ),
       state: optional(oneOf(STATES, { description: "Filter by state" })),
-      plan: optional(oneOf(PLANS, { description: "Filter by plan" })),
+      plan: optional(oneOf(PLAN_NAMES, { description: "Filter by plan" })),
       reference: optional(REFERENCE),
     },
     answers: {

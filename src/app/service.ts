@@ -16,10 +16,8 @@ import { AccountStore } from "../accounts/account_store.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
-import type { Part } from "../operator/part.ts";
 import { tokenCheck } from "../operator/token.ts";
-import { MESSAGES } from "../messages/messages.ts";
-import { PAGE } from "../page/page_operations.ts";
+import { PARTS } from "../catalogue/parts.ts";
 import { Admissions } from "./admission.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { documentOperations } from "./document.ts";
@@ -55,9 +53,6 @@ export interface Service {
   /** Removal of expired rows. */
   readonly sweeps: readonly Sweep[];
 }
-
-/** Optional parts of the service. To leave one out, remove its import, its name here, and its folder. */
-export const PARTS: readonly Part[] = [MESSAGES, PAGE];
 
 /** Maximum memory of the responses that all collections cache, in bytes. */
 const PAGE_BYTES = 32 * 1024 * 1024;

@@ -3,7 +3,7 @@ import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
 import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
-import { ACCOUNT_NAME, MAX_NAME_LENGTH, PLAN, type Plan, PLANS } from "../accounts/account.ts";
+import { ACCOUNT_NAME, MAX_NAME_LENGTH, PLAN, type Plan, PLAN_NAMES } from "../accounts/account.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
 import { ACCOUNT, type AccountView, USAGE_DAYS } from "../accounts/account_view.ts";
 import {
@@ -46,7 +46,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
   commands: {
     create: {
       words: ["NAME"],
-      options: { plan: { value: PLANS.join("|") }, ...OF_PLAN, reference: { value: "TEXT" } },
+      options: { plan: { value: PLAN_NAMES.join("|") }, ...OF_PLAN, reference: { value: "TEXT" } },
       help: `create an account and print its API key, which is shown only once; the default plan is free, and
         enterprise needs --per-minute and --per-day. No two accounts can have the same --reference, such as your own
         id of a customer. If NAME is -, create an account for each name on standard input, and print NAME, a tab and
@@ -215,7 +215,7 @@ function pathOf(id: string): string {
 
 /** Parses a plan and its limits. Those of Enterprise come from `--per-minute` and `--per-day`. */
 function parsePlan(plan: string, options: Arguments["options"]): ChosenPlan {
-  if (!PLAN.accepts(plan)) throw new UsageError(`The plan must be one of ${PLANS.join(", ")}`);
+  if (!PLAN.accepts(plan)) throw new UsageError(`The plan must be one of ${PLAN_NAMES.join(", ")}`);
   const perMinute = options.get("per-minute")?.at(-1);
   const perDay = options.get("per-day")?.at(-1);
   if (plan !== "enterprise") {

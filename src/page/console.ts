@@ -6,7 +6,7 @@ import { ACCESS } from "../resource/mod.ts";
 import { PLAN_LIMITS } from "../accounts/account.ts";
 import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
 import { type Html, html } from "./html.ts";
-import { PRINT } from "./identity.ts";
+import { PRINT } from "../catalogue/identity.ts";
 
 /** Questions to the visitor before an operation is sent. */
 const QUESTIONS: Readonly<Record<string, string>> = {

@@ -24,7 +24,7 @@ import {
   SUMMARY,
   TAGLINE,
   THEME_COLOURS,
-} from "./identity.ts";
+} from "../catalogue/identity.ts";
 import { referenceSection } from "./reference.ts";
 import { buildRequest, KEY_PLACEHOLDER, ORIGIN_PLACEHOLDER, sample } from "./script/request.js";
 

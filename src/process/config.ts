@@ -3,7 +3,7 @@ import { isUrl } from "../engine/mod.ts";
 import { ANY_ADDRESS } from "../web/mod.ts";
 import { Invalid, oneOf, text } from "../web/schema.ts";
 import type { Environment } from "../accounts/api_key.ts";
-import { DEFAULT_KV_PATH } from "../catalogue.ts";
+import { DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 
 /** Looks up an environment variable. An empty one counts as not set. */
 export type Variables = (name: string) => string | undefined;

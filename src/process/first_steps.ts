@@ -2,7 +2,7 @@ import { MEMORY, nameOfKv, type Store } from "../engine/mod.ts";
 import { ANY_ADDRESS, originOf } from "../web/mod.ts";
 import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
 import type { Environment } from "../accounts/api_key.ts";
-import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
 import { print } from "./process.ts";

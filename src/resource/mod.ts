@@ -40,6 +40,7 @@
  */
 export { ACCESS, ACCESS_ERRORS, API_KEY_LIKE, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
+export type { Catalogue, Plans } from "./catalogue.ts";
 export { BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
 export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
@@ -54,7 +55,6 @@ export {
 } from "./items.ts";
 export { itemOperations, type ItemOperationsOptions, requireOneOrder, SORT } from "./operations.ts";
 export {
-  type Catalogue,
   type Declaration,
   type Item,
   type ItemOf,

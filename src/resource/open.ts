@@ -1,7 +1,8 @@
 import { CorruptRow, decodeJson, encodeJson, type Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import { CorruptItem, decodeItem } from "./items.ts";
-import type { Catalogue, Resource } from "./resource.ts";
+import type { Catalogue } from "./catalogue.ts";
+import type { Resource } from "./resource.ts";
 
 /** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
 export class ResourceError extends Error {

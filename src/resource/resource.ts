@@ -114,13 +114,6 @@ export interface Resource<out Value extends Item = Item> extends
   readonly changed: (item: Item, patch: JsonObject) => Item;
 }
 
-/** The name of a service, and its collections, in the order of its documents. */
-export interface Catalogue {
-  /** The name in texts. The names of metrics and the realm of credentials are derived from it. */
-  readonly title: string;
-  readonly resources: readonly [Resource, ...Resource[]];
-}
-
 /** Maximum number of items in a page. */
 export const MAX_PAGE = 100;
 

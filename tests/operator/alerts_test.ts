@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { assert, assertEquals } from "@std/assert";
 import { slugOf } from "../../src/app/service.ts";
-import { CATALOGUE } from "../../src/catalogue.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { openStore } from "../../src/engine/open.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";

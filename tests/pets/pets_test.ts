@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { PETS } from "../../src/pets/pets.ts";
+import { PETS } from "../../src/catalogue/pets.ts";
 import { assertError } from "../support/assertions.ts";
 import { Workshop } from "../support/workshop.ts";
 

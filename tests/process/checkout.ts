@@ -25,7 +25,7 @@ export async function copyCheckout(folder: string): Promise<void> {
 export async function leaveOut(folder: string, part: string): Promise<void> {
   await Deno.remove(`${folder}/src/${part}`, { recursive: true });
   await rewrite(
-    `${folder}/src/app/service.ts`,
+    `${folder}/src/catalogue/parts.ts`,
     (text) =>
       text.replace(new RegExp(`^import .* from "\\.\\./${part}/.*\\n`, "m"), "")
         .replace(

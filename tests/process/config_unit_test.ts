@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
-import { DEFAULT_KV_PATH } from "../../src/catalogue.ts";
+import { DEFAULT_KV_PATH } from "../../src/catalogue/catalogue.ts";
 import { type Config, ConfigError, readConfig, SETTINGS, START_HELP } from "../../src/process/config.ts";
 
 type Variables = Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { DEFAULT_KV_PATH } from "../../src/catalogue.ts";
+import { DEFAULT_KV_PATH } from "../../src/catalogue/catalogue.ts";
 import { readConfig } from "../../src/process/config.ts";
 import { describeStart, printFirstSteps } from "../../src/process/first_steps.ts";
 import { Harness } from "../support/harness.ts";

@@ -1,6 +1,6 @@
 // The first collection of the shipped catalogue, whichever that is. Tests of the service as a process use it.
 import { slugOf } from "../../src/app/service.ts";
-import { CATALOGUE } from "../../src/catalogue.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import type { Resource } from "../../src/resource/mod.ts";
 import { withDefaults } from "../../src/resource/resource.ts";
 import { stringifyJson } from "../../src/web/json.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { CATALOGUE } from "../../src/catalogue.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { encodeJson, openStore } from "../../src/engine/mod.ts";
-import { PETS } from "../../src/pets/pets.ts";
+import { PETS } from "../../src/catalogue/pets.ts";
 import { openCollections, ResourceError } from "../../src/resource/mod.ts";
 import { Harness } from "../support/harness.ts";
 import { assertConsistent } from "../support/stored_rows.ts";

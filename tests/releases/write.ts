@@ -4,7 +4,7 @@
  *     deno run --config tests/deno.json -P tests/releases/write.ts > tests/releases/1.0.0.json
  */
 
-import { CATALOGUE } from "../../src/catalogue.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { requireSchema } from "../../src/engine/schema_version.ts";
 import { onFile } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";

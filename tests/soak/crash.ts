@@ -1,4 +1,4 @@
-import { CATALOGUE } from "../../src/catalogue.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { dayEnd, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { decodeJson, decodeText } from "../../src/engine/row.ts";

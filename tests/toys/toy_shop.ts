@@ -15,15 +15,17 @@ export async function makeToyShop(): Promise<string> {
 
 /** Puts toys in place of the collections in a copy, as the guide says. */
 export async function putToysInPlace(folder: string): Promise<void> {
-  const before = await Deno.readTextFile(`${folder}/src/catalogue.ts`);
-  for (const [, name] of before.matchAll(/ from "\.\/(\w+)\/(?!mod\.ts)/g)) {
-    await Deno.remove(`${folder}/src/${name}`, { recursive: true });
+  const before = await Deno.readTextFile(`${folder}/src/catalogue/catalogue.ts`);
+  for (const [, name] of before.matchAll(/ from "\.\/(\w+\.ts)"/g)) {
+    await Deno.remove(`${folder}/src/catalogue/${name}`);
   }
-  await Deno.mkdir(`${folder}/src/toys`);
-  await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${folder}/src/toys/toys.ts`);
+  await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${folder}/src/catalogue/toys.ts`);
   const [, indent = "", code] = GUIDE_CODE.exec(await Deno.readTextFile(`${ROOT}/src/README.md`)) ?? [];
   if (code === undefined) throw new Error("src/README.md has no catalogue of toys");
-  await Deno.writeTextFile(`${folder}/src/catalogue.ts`, `${code.replaceAll(`\n${indent}`, "\n")}\n`);
+  await Deno.writeTextFile(
+    `${folder}/src/catalogue/catalogue.ts`,
+    `${code.replaceAll(`\n${indent}`, "\n")}\n`,
+  );
   await rewrite(
     `${folder}/src/resource/interface.ts`,
     (text) => text.replace(/(?<=ORIGINAL: .* = )".*"/, "undefined"),

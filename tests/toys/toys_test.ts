@@ -168,7 +168,7 @@ Deno.test("toys take the place of the shipped collection by the steps of the gui
   });
 
   const startWith = async (from: string, to: string) => {
-    const path = `${folder}/src/toys/toys.ts`;
+    const path = `${folder}/src/catalogue/toys.ts`;
     const declaration = await Deno.readTextFile(path);
     await Deno.writeTextFile(path, declaration.replace(from, to));
     const { code, errorLines } = await runToyTask(folder, ["start"], { PORT: "0" });

@@ -1,6 +1,10 @@
-// The page's tagline, its prints and its colours. To make the page your own, change this file: titles and nouns come from
-// the catalogue.
-import { PLAN_LIMITS } from "../accounts/account.ts";
+// The prefix of keys, and the page's tagline, its prints and its colours. Titles and nouns come from the catalogue.
+import { PLANS } from "./plans.ts";
+
+/** API keys begin with `as_live_` or, in staging, `as_test_`. */
+export const KEY_PREFIX = "as";
+/** Prefixes of keys that were issued before: accepted, and hidden in logs and messages. */
+export const FORMER_KEY_PREFIXES: readonly string[] = [];
 
 /** Follows the name of the service in the title of the page. */
 export const TAGLINE = "an API whose limits are exact";
@@ -10,7 +14,7 @@ export const SUMMARY =
 /** What the service is, and why a visitor would care. */
 export const LEAD: readonly string[] = [
   "A small API to try in one click, or to make your own.",
-  `Request ${PLAN_LIMITS.free.minute + 1} of a minute is refused, every time.`,
+  `Request ${PLANS.limits[PLANS.signUp].minute + 1} of a minute is refused, every time.`,
 ];
 /** URL of the source code; undefined if it is not public. */
 export const SOURCE: string | undefined = undefined;

@@ -1,5 +1,5 @@
-import type { Catalogue } from "./resource/mod.ts";
-import { PETS } from "./pets/pets.ts";
+import type { Catalogue } from "../resource/mod.ts";
+import { PETS } from "./pets.ts";
 
 /** The name of this service, and its collections. To make the service your own, begin here. */
 export const CATALOGUE: Catalogue = {
