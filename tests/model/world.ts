@@ -175,11 +175,13 @@ export class World implements Disposable {
         const { graceSeconds } = step;
         const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
         const kept = customer.key;
+        // If a client's rotation got 503, its new key may be the current one, and then this one gets no grace.
+        const isCurrent = kept.ended === undefined;
         const undo = customer.beginRotation(this.#time.now);
         const { done, out, span } = await this.#tryTo(["accounts", "rotate", id, ...grace]);
         undo();
         const [from, to] = [span.from, span.to].map((at) => START + Math.floor(at) + graceSeconds * 1_000);
-        const until = { from: from ?? 0, to: to ?? 0 };
+        const until = { from: isCurrent ? from ?? 0 : 0, to: to ?? 0 };
         if (done) customer.issue(out[0] ?? "", span, graceSeconds > 0 ? { key: kept, until } : undefined);
         return;
       }
