@@ -70,12 +70,13 @@ async function serve(): Promise<number> {
   const opening = openStore(kvPath, options);
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
-  await openCollections(store, CATALOGUE, { create: true });
+  const generations = await openCollections(store, CATALOGUE, { create: true });
 
   const inFlight = new InFlight();
   const service = createService({
     ...config,
     catalogue: CATALOGUE,
+    generations,
     store,
     clock,
     metrics,

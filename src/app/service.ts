@@ -4,6 +4,7 @@ import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import {
   ACCESS,
   type Catalogue,
+  type Generations,
   itemOperations,
   Items,
   type Operation,
@@ -29,6 +30,8 @@ import { VERSION } from "./version.ts";
 export interface ServiceOptions
   extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm"> {
   readonly catalogue: Catalogue;
+  /** By default, no collection was ever rebuilt. */
+  readonly generations?: Generations;
   readonly store: Store;
   /** Maximum age of cached accounts and items, in ms. */
   readonly maxStalenessMs: number;
@@ -63,7 +66,7 @@ const PAGE_BYTES = 32 * 1024 * 1024;
  * @throws {ResourceError} if two resources share a path or a schema, with each other or with the rest of the service.
  */
 export function createService(options: ServiceOptions): Service {
-  const { catalogue, store, environment, publicUrl, maxStalenessMs, onDeploy } = options;
+  const { catalogue, generations, store, environment, publicUrl, maxStalenessMs, onDeploy } = options;
   const { clock, clientAddress, log, metrics, inFlight, operatorTokens } = options;
   const realm = slugOf(catalogue.title, "-");
   const versions = new Versions(store, { maxStalenessMs, metrics: metrics.engine });
@@ -79,7 +82,8 @@ export function createService(options: ServiceOptions): Service {
     },
   });
   const accounts = new AccountStore(store, accountsRow, environment, (state) => permits.usageOf(state));
-  const items = catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions }));
+  const shared = { store, transactions, versions, generations };
+  const items = catalogue.resources.map((resource) => new Items(resource, shared));
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
   const operations = operationsOf(options, {
     accounts,

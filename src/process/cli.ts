@@ -103,12 +103,13 @@ async function runLocally(
   requireReachable(kvPath);
   const store = await openStore(kvPath, { clock, create: false });
   try {
-    await openCollections(store, catalogue, { create: false });
+    const generations = await openCollections(store, catalogue, { create: false });
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
+    const shared = { store, transactions, versions, generations };
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
-      items: catalogue.resources.map((resource) => new Items(resource, { store, transactions, versions })),
+      items: catalogue.resources.map((resource) => new Items(resource, shared)),
       store,
       parts: PARTS,
     });

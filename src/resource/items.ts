@@ -14,7 +14,7 @@ import {
 } from "../engine/mod.ts";
 import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
 import { type Item, type Resource, withDefaults } from "./resource.ts";
-import { ItemRows } from "./rows.ts";
+import { type Generations, ItemRows } from "./rows.ts";
 
 /** The order of a list, and where a page of it starts. */
 export interface ItemOrder {
@@ -67,6 +67,8 @@ export interface ItemsOptions {
   readonly store: Store;
   readonly transactions: Transactions;
   readonly versions: Versions;
+  /** By default, no collection was ever rebuilt. */
+  readonly generations?: Generations | undefined;
 }
 
 /** The items of a collection. Methods that read throw StoreUnavailable if KV fails. */
@@ -84,7 +86,7 @@ export class Items<Value extends Item = Item> {
   /** Names of the fields that every item has. */
   readonly #lasting: ReadonlySet<string>;
 
-  constructor(resource: Resource<Value>, { store, transactions, versions }: ItemsOptions) {
+  constructor(resource: Resource<Value>, { store, transactions, versions, generations }: ItemsOptions) {
     const { rows, fields } = resource;
     this.resource = resource;
     this.version = versions.watch(rows.version);
@@ -94,7 +96,7 @@ export class Items<Value extends Item = Item> {
       return (index) => entries[index] ? this.#jsonIn(entries[index]) : null;
     });
     this.#store = store;
-    this.#rows = new ItemRows(resource);
+    this.#rows = new ItemRows(resource, generations?.get(resource.name));
     this.#names = ["id", ...Object.keys(fields)];
     this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
   }

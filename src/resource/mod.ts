@@ -62,3 +62,4 @@ export {
   resource,
   type RowKeys,
 } from "./resource.ts";
+export type { Generations } from "./rows.ts";

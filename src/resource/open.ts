@@ -3,6 +3,7 @@ import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "..
 import { CorruptItem, decodeItem } from "./items.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Resource } from "./resource.ts";
+import type { Generations } from "./rows.ts";
 
 /** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
 export class ResourceError extends Error {
@@ -42,7 +43,8 @@ export interface OpenCollectionsOptions {
 
 /**
  * Checks the declarations of all collections, and their filters and some items against the store. A row has the filters
- * that a collection was created with, so its indexes are complete from the first item on.
+ * that a collection was created with, so its indexes are complete from the first item on. Resolves to the generations
+ * of their rows.
  *
  * @throws {ResourceError}
  * @throws {StoreUnavailable}
@@ -51,15 +53,19 @@ export async function openCollections(
   store: Store,
   catalogue: Catalogue,
   { create }: OpenCollectionsOptions,
-): Promise<void> {
+): Promise<Generations> {
   const [fault] = faultsOfCatalogue(catalogue);
   if (fault !== undefined) throw new ResourceError(`${fault}.`);
-  await Promise.all(catalogue.resources.map(async (resource) => {
-    const isStored = await hasFilters(store, resource);
+  const all = await Promise.all(catalogue.resources.map(async (resource) => {
+    let stored = await findCollection(store, resource);
     // The commit is refused if another process has created the collection in the meantime.
-    if (!isStored && create && !await storeFilters(store, resource)) await hasFilters(store, resource);
+    if (stored === null && create && !await createCollection(store, resource)) {
+      stored = await findCollection(store, resource);
+    }
     if (create) await requireReadableItems(store, resource);
+    return stored?.generation === undefined ? [] : [[resource.name, stored.generation] as const];
   }));
+  return new Map(all.flat());
 }
 
 /** Reads the first and the last items. @throws {ResourceError} if the declaration does not fit one of them. */
@@ -80,24 +86,35 @@ async function requireReadableItems(store: Store, resource: Resource): Promise<v
   }
 }
 
-/** Whether the store has the collection's filters. @throws {ResourceError} if they are not the declared ones. */
-async function hasFilters(store: Store, { name, filters, rows }: Resource): Promise<boolean> {
+/** What the store remembers of a collection. */
+interface StoredCollection {
+  readonly filters: readonly string[];
+  readonly generation?: string;
+}
+
+/** What the store remembers of a collection, or null. @throws {ResourceError} if it is not what is declared. */
+async function findCollection(
+  store: Store,
+  { name, filters, rows }: Resource,
+): Promise<StoredCollection | null> {
   const row = await store.get(keyOf(name));
   const isOlder = row === null && rows.filtersBefore !== undefined &&
     (await store.list({ prefix: rows.items }, 1)).length > 0;
-  const stored = row ? decodeJson<{ readonly filters: readonly string[] }>(row).filters : rows.filtersBefore;
-  if (stored && (row || isOlder) && stored.toSorted().join() !== filters.toSorted().join()) {
-    const [before, now] = [filteredBy(stored), filteredBy(filters)];
+  const stored = row && decodeJson<StoredCollection>(row);
+  const before = stored?.filters ?? (isOlder ? rows.filtersBefore : undefined);
+  if (before && before.toSorted().join() !== filters.toSorted().join()) {
     throw new ResourceError(
-      `The store has ${name} ${before}, but this release declares them ${now}. A collection keeps the filters of its ` +
+      `The store has ${name} ${filteredBy(before)}, but this release declares them ${
+        filteredBy(filters)
+      }. A collection keeps the filters of its ` +
         "first start, even while it is empty. Declare those, rename the collection, or set KV_PATH to a new store.",
     );
   }
-  return row !== null;
+  return stored;
 }
 
-/** Stores the filters of a new collection. Resolves to false if another process has done so. */
-async function storeFilters(store: Store, { name, filters }: Resource): Promise<boolean> {
+/** Creates a collection. Resolves to false if another process has done so. */
+async function createCollection(store: Store, { name, filters }: Resource): Promise<boolean> {
   const row = encodeJson({ filters: filters.toSorted() });
   const { ok } = await store.commit((operation) => {
     operation.check({ key: keyOf(name), versionstamp: null }).set(keyOf(name), row);

@@ -1,11 +1,20 @@
 import type { JsonObject } from "../web/schema.ts";
 import type { Item, Resource } from "./resource.ts";
 
+/**
+ * The generation of the rows that each collection derives from its items, by name: that of its last rebuild. A collection
+ * that was never rebuilt has none.
+ */
+export type Generations = ReadonlyMap<string, string>;
+
 /** An index: rows of items by the values of some filters. */
 interface Index {
   readonly filters: readonly string[];
   readonly start: Deno.KvKey;
 }
+
+/** The table of indexes that have a generation. */
+const GENERATIONS = "generations";
 
 /** The keys of a collection's rows: that of an item, those that list it, and the beginning of a list. */
 export class ItemRows {
@@ -13,11 +22,14 @@ export class ItemRows {
   /** One for each combination of filters, so that a page reads only what it shows. */
   readonly #indexes: readonly Index[];
 
-  constructor({ rows, filters }: Pick<Resource, "rows" | "filters">) {
+  constructor(
+    { name, rows, filters }: Pick<Resource, "name" | "rows" | "filters">,
+    generation: string | undefined,
+  ) {
     this.#items = rows.items;
     this.#indexes = combinationsOf([...filters].sort()).map((some) => ({
       filters: some,
-      start: rows.index(some),
+      start: generation === undefined ? rows.index(some) : [GENERATIONS, name, generation, some.join()],
     }));
   }
 
