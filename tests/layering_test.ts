@@ -17,6 +17,8 @@ const DOORS = [
   ...["base/mod.ts", "engine/mod.ts", "limits/mod.ts", "resource/mod.ts"],
   ...["web/mod.ts", "web/schema.ts", "web/openapi.ts", "web/headers.ts"],
 ];
+/** Libraries that know no service. */
+const LIBRARIES = ["base", "engine", "web", "limits"];
 /** Libraries that know nothing of each other. */
 const APART: readonly (readonly [string, string])[] = [["engine", "web"], ["limits", "web"]];
 const ROOT = new URL("..", import.meta.url).href;
@@ -137,6 +139,23 @@ Deno.test("doors only export what other files declare, and web's only what other
   });
 
   assertEquals(wrong.filter((text) => text !== ""), []);
+});
+
+Deno.test("libraries do not name what the service is about", async () => {
+  const about =
+    /\b(?:accounts?|operators?'?|plans?|(?:api|live|test)[ _]keys?|\[key\]|animals?|pets?|toys?)\b/gi;
+  const bans = /\bban(?:s|ned)?\b/gi;
+  const files = (await Promise.all(LIBRARIES.map((name) => sourcesIn(`src/${name}`)))).flat();
+  const named = await Promise.all(files.map(async (file) => {
+    const code = (await Deno.readTextFile(new URL(file, ROOT))).replaceAll(/^ *\* @example.*?\*\//gms, "");
+    const words = [
+      ...code.match(about) ?? [],
+      ...file.startsWith("src/limits/") ? [] : code.match(bans) ?? [],
+    ];
+    return words.map((word) => `${file}: ${word}`);
+  }));
+
+  assertEquals(named.flat(), []);
 });
 
 Deno.test("src has no unused files", async () => {

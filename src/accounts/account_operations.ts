@@ -1,9 +1,10 @@
-import { bearerToken, NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { bearerToken } from "../web/headers.ts";
 import { createResponse, operation, type Tag } from "../web/mod.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountStore } from "./account_store.ts";
 import {
+  NO_IDEMPOTENCY_KEY,
   OF_DAYS,
   OWN_ACCOUNT,
   ownViewOf,
@@ -96,7 +97,7 @@ function rotateKey(accounts: AccountStore, known: <Found>(found: Found | null) =
       `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if its limits are used up or it is ` +
       `banned; then nothing is charged. Do not send an Idempotency-Key: it ` +
       "is rejected, because API keys are not stored.",
-    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    headers: NO_IDEMPOTENCY_KEY,
     body: KEY_ROTATION,
     bodyIsOptional: true,
     isVital: true,

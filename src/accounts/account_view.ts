@@ -1,3 +1,4 @@
+import { refusedHeader } from "../web/headers.ts";
 import { jsonResponse, NO_STORE } from "../web/mod.ts";
 import {
   answer,
@@ -24,6 +25,9 @@ import { environmentOf } from "./api_key.ts";
 
 /** An API key in examples. */
 const EXAMPLE_KEY = "as_test_8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs";
+
+/** The headers of operations whose response has an API key, which must not be stored. */
+export const NO_IDEMPOTENCY_KEY = { "Idempotency-Key": refusedHeader("an API key is shown only once") };
 
 /** States of an account. */
 export const STATES = ["active", "banned", "suspended", "closed"] as const;

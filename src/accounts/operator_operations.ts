@@ -1,5 +1,5 @@
 import { StoreUnavailable } from "../engine/mod.ts";
-import { NO_IDEMPOTENCY_KEY, REPLAY_HOURS } from "../web/headers.ts";
+import { REPLAY_HOURS } from "../web/headers.ts";
 import { ApiError, createResponse, ERRORS, operation, type Tag } from "../web/mod.ts";
 import {
   answer,
@@ -34,6 +34,7 @@ import type { AccountState, AccountStore, NewAccount, Removal } from "./account_
 import {
   ACCOUNT,
   EXAMPLE,
+  NO_IDEMPOTENCY_KEY,
   OF_DAYS,
   rotation,
   type Seen,
@@ -206,7 +207,7 @@ function createAccount(accounts: AccountStore): Operation {
     description:
       "Creates an account and returns its API key, which is shown only once. If you send a `reference`, you can safely " +
       "repeat the request: if the account exists, the response is 409 with its id, and you can give it a new key.",
-    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    headers: NO_IDEMPOTENCY_KEY,
     body: CREATION,
     answers: issuedKey("The account and its API key"),
     errors: [ACCOUNT_EXISTS],
@@ -226,7 +227,7 @@ function createAccounts(accounts: AccountStore): Operation {
     description:
       "Creates accounts. The answer has the outcome for each, and the API key of each new one. With references, " +
       "you can safely repeat the request.",
-    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    headers: NO_IDEMPOTENCY_KEY,
     body: BATCH,
     answers: {
       200: { description: "The outcome for each account", body: CREATIONS, headers: ["Cache-Control"] },
@@ -311,7 +312,7 @@ function rotateKey(accounts: AccountStore): Operation {
     description:
       "Returns the new API key, which is shown only once. Every earlier key stops working immediately, " +
       "unless `graceSeconds` keeps the current one valid.",
-    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    headers: NO_IDEMPOTENCY_KEY,
     body: ROTATION,
     bodyIsOptional: true,
     answers: issuedKey("The account and its new API key"),

@@ -1,6 +1,5 @@
 import { DAY, HOUR } from "../base/mod.ts";
 import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from "../engine/mod.ts";
-import { NO_IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ApiError, type ErrorKind, operation, WAIT } from "../web/mod.ts";
 import { named, object } from "../web/schema.ts";
 import { hasCalled } from "../limits/mod.ts";
@@ -8,7 +7,7 @@ import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
 import { ACCOUNT_TAG } from "./account_operations.ts";
 import type { AccountState, AccountStore } from "./account_store.ts";
-import { shown, SIGNED_UP_ACCOUNT } from "./account_view.ts";
+import { NO_IDEMPOTENCY_KEY, shown, SIGNED_UP_ACCOUNT } from "./account_view.ts";
 import { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
 
 const UNUSED_FOR = 30 * DAY;
@@ -66,7 +65,7 @@ export function signUpOperation(accounts: AccountStore, isOpen: boolean): Operat
       "headers describe the hourly limit, or the limit that refused the request. Do not send an Idempotency-Key: it is " +
       "rejected, because API keys are not stored.",
     isExtension: true,
-    headers: { "Idempotency-Key": NO_IDEMPOTENCY_KEY },
+    headers: NO_IDEMPOTENCY_KEY,
     body: CREATION,
     answers: {
       201: {

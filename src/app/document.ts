@@ -1,8 +1,17 @@
 import { DEPRECATIONS_PATH, deprecationsText, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
 import { ApiError, CompressedText, createResponse, ERRORS, operation, type Tag } from "../web/mod.ts";
-import { type Interface, LIMIT_HEADERS, openApiDocument } from "../web/openapi.ts";
+import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { named, object, stringifyJson } from "../web/schema.ts";
-import { ACCESS, BASE_PATH, type Catalogue, INTERFACE, type Operation, ORIGINAL } from "../resource/mod.ts";
+import {
+  ACCESS,
+  ADDED_PARAMETERS,
+  BASE_PATH,
+  type Catalogue,
+  INTERFACE,
+  LIMIT_HEADER_NAMES,
+  type Operation,
+  ORIGINAL,
+} from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 
 /** Operations on the service itself. */
@@ -30,6 +39,7 @@ export function interfaceForClients({ title, resources }: Catalogue): Interface 
   return {
     ...INTERFACE,
     original: ORIGINAL,
+    addedParameters: ADDED_PARAMETERS,
     path: BASE_PATH,
     title,
     summary: `A catalogue of ${
@@ -37,7 +47,7 @@ export function interfaceForClients({ title, resources }: Catalogue): Interface 
     }, with API keys, plans and exact rate limits.`,
     description: DESCRIPTION,
     credential: "The API key of an account, sent as a bearer token",
-    headers: LIMIT_HEADERS,
+    allHave: ["X-Request-Id", ...LIMIT_HEADER_NAMES],
     errors: PROXY_ERRORS,
     error: ERRORS.not_found,
   };

@@ -1,5 +1,6 @@
-import { deprecationHeaders, setCorsHeaders } from "../web/headers.ts";
+import { createCors, deprecationHeaders } from "../web/headers.ts";
 import { ownOf } from "../web/mod.ts";
+import { SERVICE_HEADERS } from "../resource/mod.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, hasLimits, isForOperator } from "./arrival.ts";
 import { withLimitHeaders } from "./limit_responses.ts";
@@ -37,6 +38,8 @@ export function describing(documentOf: (path: string) => string, publicUrl: stri
 export function addRequestId({ id }: Arrival, { headers }: Response): void {
   headers.set("x-request-id", id);
 }
+
+const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS));
 
 /** Lets web pages of other origins read responses to clients. */
 export function addCors(arrival: Arrival, { headers }: Response): void {

@@ -2,7 +2,7 @@ import type { Store } from "../engine/mod.ts";
 import { ConcurrencyLimit, type ErrorKind, jsonResponse, NO_STORE, operation, WAIT } from "../web/mod.ts";
 import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { stringifyJson } from "../web/schema.ts";
-import { ACCESS, INTERFACE, type Items, type Operation, ORIGINAL } from "../resource/mod.ts";
+import { ACCESS, INTERFACE, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_operations.ts";
@@ -39,17 +39,18 @@ export const PROXY_ERRORS: readonly ErrorKind[] = [
 export function interfaceForOperators(title: string): Interface {
   return {
     ...INTERFACE,
-    original: ORIGINAL,
+    original: undefined,
+    addedParameters: [],
     path: "/operator/v1",
     title: `${title} for operators`,
     summary: "Accounts, plans, usage and items of the service.",
     description:
-      `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time.
-Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get further fields,
-and errors further codes: ignore those that you do not know. A change takes effect with the next request of the account,
-in every process. An API key is shown only once, so no operation accepts an Idempotency-Key: it gets 400.`,
+      `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time. A body can
+be at most 1 MiB. Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get
+further fields, and errors further codes: ignore those that you do not know. A change takes effect with the next request
+of the account, in every process. An API key is shown only once, so no operation accepts an Idempotency-Key: it gets 400.`,
     credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
-    headers: [],
+    allHave: ["X-Request-Id"],
     errors: PROXY_ERRORS,
     error: ACCOUNT_NOT_FOUND,
   };

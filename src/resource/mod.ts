@@ -41,7 +41,8 @@
 export { ACCESS, ACCESS_ERRORS, API_KEY_LIKE, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
 export type { Catalogue, Plans } from "./catalogue.ts";
-export { BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
+export { ADDED_PARAMETERS, BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
+export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";
 export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
 export {

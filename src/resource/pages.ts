@@ -12,7 +12,6 @@ const OVERHEAD = 2_000;
 /** The cursor of a page. Its text is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {
   ...text(),
-  isExtension: true,
   json: {
     type: "string",
     minLength: 1,

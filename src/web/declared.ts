@@ -1,5 +1,4 @@
 import { type ErrorKind, ERRORS } from "./error.ts";
-import { NO_IDEMPOTENCY_KEY } from "./header_schemas.ts";
 import { stringifyJson } from "./json.ts";
 import { isRequired, resolved } from "./objects.ts";
 import type { DeclaredOperation } from "./operation.ts";
@@ -48,12 +47,12 @@ export interface Parameter {
   readonly schema: Schema;
 }
 
-/** The parameters of an operation, without headers that it declares only to reject them. */
+/** The parameters of an operation, without those that documents leave out. */
 export function parametersOf({ params, query, headers }: DeclaredOperation): Parameter[] {
   const byPlace = [["path", params], ["query", query], ["header", headers]] as const;
   return byPlace.flatMap(([place, members]) =>
     Object.entries(members).map(([name, schema]) => ({ name, place, schema }))
-  ).filter(({ schema }) => schema !== NO_IDEMPOTENCY_KEY);
+  ).filter(({ schema }) => !schema.isHidden);
 }
 
 /** Media type of the operation's body; empty if it has none. */
@@ -61,7 +60,7 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOper
   return body ? bodyType : "";
 }
 
-/** A name that two of these operations use differently, such as `the path GET /v1/toys`; undefined if there is none. */
+/** A name that two of these operations use differently, such as `the path GET /v1/notes`; undefined if there is none. */
 export function conflictIn(operations: readonly DeclaredOperation[]): string | undefined {
   const meanings = new Map<string, unknown>([["the schema Error", undefined]]);
   for (const operation of operations) {

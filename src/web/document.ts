@@ -13,8 +13,9 @@ import type { ErrorKind } from "./error.ts";
 import { stringifyJson } from "./json.ts";
 import { answer, isRequired, named, optional, resolved } from "./objects.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
-import { int64, integer, text } from "./scalars.ts";
-import type { JsonSchema, Schema } from "./schema_types.ts";
+import { HTTP_HEADERS } from "./response_headers.ts";
+import { integer, text } from "./scalars.ts";
+import type { Schema } from "./schema_types.ts";
 
 /** A description of the operations below a path. */
 export interface Interface {
@@ -22,6 +23,8 @@ export interface Interface {
   readonly version: string;
   /** The version without extensions, which the document marks; undefined if it marks none. */
   readonly original: string | undefined;
+  /** Names of parameters that are extensions of older operations. */
+  readonly addedParameters: readonly string[];
   readonly contact: { readonly name: string };
   readonly license: { readonly name: string; readonly identifier: string };
   readonly title: string;
@@ -29,18 +32,17 @@ export interface Interface {
   readonly description: string;
   /** Describes the bearer token of its operations. */
   readonly credential: string;
-  /** Names of headers that all its responses have, beside X-Request-Id. */
-  readonly headers: readonly string[];
+  /** Descriptions of headers that HTTP does not define, by name. */
+  readonly headers: Readonly<Record<string, object>>;
+  /** Names of headers that all its responses have. */
+  readonly allHave: readonly string[];
+  /** Names of headers that errors have, by status. */
+  readonly errorsHave: Readonly<Record<number, readonly string[]>>;
   /** Errors that no operation declares, such as those of proxies. */
   readonly errors: readonly ErrorKind[];
   /** The example of an Error body. */
   readonly error: ErrorKind;
 }
-
-/** Maximum length of an X-Request-Id. */
-export const MAX_ID_LENGTH = 64;
-/** A count, or a number of seconds. A limit can exceed 32 bits. */
-const COUNT = int64({ minimum: 0 }).json;
 
 /** The Error body of these kinds. */
 function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
@@ -59,51 +61,6 @@ function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
     }, { examples: [exampleOf(example)] }),
   );
 }
-
-/** Headers of responses. A response that lists a required header always has it. */
-const HEADERS: Readonly<Record<string, object>> = {
-  "X-RateLimit-Limit": required("The limit currently applying to the caller", 60),
-  "X-RateLimit-Remaining": required("Requests remaining", 59),
-  "X-RateLimit-Reset": required("Unix timestamp at which the limit resets", 1_795_294_080),
-  "RateLimit-Policy": required(
-    "Each limit: q requests in w seconds",
-    '"minute";q=60;w=60, "day";q=1000;w=86400',
-  ),
-  "RateLimit": required(
-    "Remaining requests of each limit: r in the next t seconds",
-    '"minute";r=59;t=21, "day";r=999;t=11541',
-  ),
-  "X-Request-Id": required(
-    `The request's id: the client's own if it has 1 to ${MAX_ID_LENGTH} visible characters, otherwise a generated one`,
-    "5e5dd3e6-2b1c-7",
-  ),
-  "Retry-After": required("Seconds to wait before the next request", 21, { ...COUNT, minimum: 1 }),
-  "WWW-Authenticate": required("The challenge (RFC 6750)", 'Bearer realm="store"'),
-  "Cache-Control": required("Whether the response may be cached (RFC 9111)", "private, no-cache"),
-  "ETag": required("A hash of the content (RFC 9110)", '"a3219ffc0c406b50"'),
-  "Link": header("Related URLs (RFC 8288)", '</v1/items?limit=20&cursor=MjA>; rel="next"'),
-  "Location": required("URL of the new resource", "https://api.example/v1/items/1", {
-    type: "string",
-    format: "uri",
-  }),
-  "Content-Location": header("The same URL: the body is the new resource", "https://api.example/v1/items/1"),
-  "Idempotency-Replayed": header("Present if this response repeats the first one", "true"),
-  "Preference-Applied": header("Present if the request is handled as Prefer asks", "handling=strict"),
-  "Deprecation": header("When the operation was deprecated (RFC 9745)", "@1764892800"),
-  "Sunset": header("When the operation will be removed (RFC 8594)", "Thu, 05 Dec 2030 00:00:00 GMT"),
-};
-/** Names of the headers of limits. */
-export const LIMIT_HEADERS: readonly string[] = Object.keys(HEADERS).filter((name) =>
-  name.includes("RateLimit")
-);
-/** Headers of errors by status, in addition to `Cache-Control`. */
-const ERROR_HEADERS: ReadonlyMap<number, readonly string[]> = new Map([
-  [401, ["WWW-Authenticate"]],
-  [404, ["Link"]],
-  [412, ["ETag"]],
-  [429, ["Retry-After", ...LIMIT_HEADERS]],
-  [503, ["Retry-After"]],
-]);
 
 /** Names of error responses in documents, by status. */
 const RESPONSE_NAMES: Readonly<Record<number, string>> = {
@@ -146,7 +103,8 @@ export function openApiDocument(
     ),
   ]);
   const text = stringifyJson([paths, responses]);
-  const headers = Object.entries(HEADERS).filter(([name]) => text.includes(`"${referenceTo(name)}"`));
+  const headers = Object.entries({ ...described.headers, ...HTTP_HEADERS })
+    .filter(([name]) => text.includes(`"${referenceTo(name)}"`));
   return {
     openapi: "3.1.0",
     info: { title, version, summary, description, contact, license },
@@ -169,7 +127,9 @@ export function openApiDocument(
 /** The operation in the document. JSON leaves out undefined fields. */
 function operationObject(operation: DeclaredOperation, described: Interface): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
-  const parameters = parametersOf(operation).map((parameter) => parameterObject(parameter, described));
+  const parameters = parametersOf(operation).map((parameter) =>
+    parameterObject(parameter, operation, described)
+  );
   return {
     operationId: id,
     tags: [tag?.name],
@@ -198,9 +158,13 @@ function asExtension(description: string, space: string, { original }: Interface
   return `${description}${space}An extension: not part of the original interface, version ${original}.`;
 }
 
-function parameterObject({ name, place, schema }: Parameter, described: Interface): object {
+function parameterObject(
+  { name, place, schema }: Parameter,
+  { isExtension }: DeclaredOperation,
+  described: Interface,
+): object {
   const { description = resolved(schema).description, examples: [example] = [], ...json } = schema.json;
-  const isMarked = schema.isExtension && description !== undefined;
+  const isMarked = !isExtension && described.addedParameters.includes(name) && description !== undefined;
   return {
     name,
     in: place,
@@ -244,7 +208,7 @@ function errorResponses(
     const own = operations.filter((operation) => errorsOf(operation).some((kind) => kind.status === status));
     if (own.length === 0) return [];
     const headers = own.map((operation) =>
-      references(["Cache-Control", ...ERROR_HEADERS.get(status) ?? []], operation, described)
+      references(["Cache-Control", ...described.errorsHave[status] ?? []], operation, described)
     );
     const examples = Object.fromEntries(kinds.map((kind) => [kind.code, { value: exampleOf(kind) }]));
     const content = { "application/json": { schema, examples } };
@@ -274,22 +238,10 @@ function exampleOf({ code, means, status }: ErrorKind): object {
 
 /** References to these headers and to those of every response of the operation. */
 function references(names: readonly string[], operation: DeclaredOperation, described: Interface): object {
-  const all = ["X-Request-Id", ...described.headers, ...names, ...headersOf(operation)];
+  const all = [...described.allHave, ...names, ...headersOf(operation)];
   return Object.fromEntries(all.map((name) => [name, { $ref: referenceTo(name) }]));
 }
 
 function referenceTo(header: string): string {
   return `#/components/headers/${header}`;
-}
-
-function required(description: string, example: string | number, schema?: JsonSchema): object {
-  return { ...header(description, example, schema), required: true };
-}
-
-function header(
-  description: string,
-  example: string | number,
-  schema: JsonSchema = typeof example === "number" ? COUNT : { type: "string" },
-): object {
-  return { description, schema, example };
 }

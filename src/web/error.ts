@@ -56,7 +56,7 @@ const KINDS = {
   },
   payload_too_large: {
     status: 413,
-    means: "The body is larger than 64 KiB (for operators, 1 MiB).",
+    means: "The body is larger than 64 KiB, unless the description allows more.",
     todo: FIX,
   },
   idempotency_key_reused: {

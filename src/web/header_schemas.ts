@@ -27,10 +27,9 @@ export function entityTags(description: string): Optional<string> {
 }
 
 /** The If-None-Match header of a read (RFC 9110 section 13.1.2). A malformed one is ignored. */
-export const IF_NONE_MATCH: Optional<string> = {
-  ...optional(text({ description: "The ETag of a cached response. If it is current, you get 304." })),
-  isExtension: true,
-};
+export const IF_NONE_MATCH: Optional<string> = optional(
+  text({ description: "The ETag of a cached response. If it is current, you get 304." }),
+);
 
 /** The response for a client whose copy is current. */
 export const NOT_MODIFIED = {
@@ -55,24 +54,24 @@ export const REPLAY_HOURS = 24;
  * ```
  */
 export const IDEMPOTENCY_KEY: Optional<string> = header(
-  once({
-    isExtension: true,
-    ...text({
-      pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
-      rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
-      description:
-        `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
-        "response again, and nothing is created twice. A body with the same values is the same, however it is written. " +
-        `A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
-    }),
-  }),
+  once(text({
+    pattern: new RegExp(`^("${BARE_KEY}"|${BARE_KEY})$`),
+    rule: `be ${KEY_EXPECTED}, with or without double quotes around them`,
+    description:
+      `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
+      "response again, and nothing is created twice. A body with the same values is the same, however it is written. " +
+      `A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
+  })),
   (key) => key.replaceAll('"', ""),
 );
 
-/** The Idempotency-Key of an operation that rejects it, because its response shows an API key only once. */
-export const NO_IDEMPOTENCY_KEY: Optional<string> = header(text(), () => {
-  throw new Invalid("Idempotency-Key is not allowed here, because an API key is shown only once");
-});
+/** A header that an operation refuses for a reason, which follows `because` in the message. Documents leave it out. */
+export function refusedHeader(reason: string): Optional<string> {
+  const refused = header(text(), (_value, name) => {
+    throw new Invalid(`${name} is not allowed here, because ${reason}`);
+  });
+  return { ...refused, isHidden: true };
+}
 
 /** The schema of a header that may be sent only once. */
 function once(schema: Schema<string>): Schema<string> {

@@ -13,7 +13,7 @@
  *
  * @module
  */
-export { setCorsHeaders } from "./cors.ts";
+export { createCors } from "./cors.ts";
 export {
   type Deprecation,
   deprecationHeaders,
@@ -27,8 +27,8 @@ export {
   entityTags,
   IDEMPOTENCY_KEY,
   IF_NONE_MATCH,
-  NO_IDEMPOTENCY_KEY,
   NOT_MODIFIED,
+  refusedHeader,
   REPLAY_HOURS,
 } from "./header_schemas.ts";
 export { bearerToken, clientAddress, wasSentTwice } from "./request.ts";

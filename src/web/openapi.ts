@@ -21,12 +21,15 @@
  *   title: "Waves",
  *   version: "1.0.0",
  *   original: undefined,
+ *   addedParameters: [],
  *   summary: "",
  *   description: "",
  *   contact: { name: "Ann" },
  *   license: { name: "MIT", identifier: "MIT" },
  *   credential: "",
- *   headers: [],
+ *   headers: {},
+ *   allHave: [],
+ *   errorsHave: {},
  *   errors: [],
  *   error: ERRORS.not_found,
  * });
@@ -44,4 +47,5 @@ export {
   inputsOf,
   isDocumented,
 } from "./declared.ts";
-export { type Interface, LIMIT_HEADERS, MAX_ID_LENGTH, openApiDocument } from "./document.ts";
+export { type Interface, openApiDocument } from "./document.ts";
+export { requiredHeader } from "./response_headers.ts";

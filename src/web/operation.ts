@@ -94,7 +94,7 @@ export interface Answer {
   readonly headers?: readonly string[];
 }
 
-/** The declaration of an operation. The document includes it if it has a tag and its path is below `/v1`. */
+/** The declaration of an operation. Documents include it if it has a tag. */
 export interface Declaration<
   Params extends Members = Members,
   Query extends Members = Members,
@@ -107,7 +107,7 @@ export interface Declaration<
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: Deprecation;
-  /** Not part of the version `ORIGINAL` of the interface. Documents say so. */
+  /** Not part of the original version of the interface. Documents say so. */
   readonly isExtension?: true;
   /**
    * Ignores unknown fields and query parameters, unless a request has `Prefer: handling=strict`. Other operations refuse

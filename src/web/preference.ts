@@ -7,15 +7,12 @@ import type { Optional } from "./schema_types.ts";
 const STRICT = "handling=strict";
 
 /** The Prefer header of operations that ignore unknown fields and query parameters unless they are asked not to. */
-export const PREFER: Optional<string> = {
-  isExtension: true,
-  ...optional(text({
-    description:
-      `With \`${STRICT}\` (RFC 7240), unknown fields and query parameters get 400 instead of being ignored. The ` +
-      `response then has \`Preference-Applied: ${STRICT}\`.`,
-    examples: [STRICT],
-  })),
-};
+export const PREFER: Optional<string> = optional(text({
+  description:
+    `With \`${STRICT}\` (RFC 7240), unknown fields and query parameters get 400 instead of being ignored. The ` +
+    `response then has \`Preference-Applied: ${STRICT}\`.`,
+  examples: [STRICT],
+}));
 
 const TOKEN = String.raw`[!#$%&'*+.^_\`|~\w-]+`;
 const WORD = String.raw`${TOKEN}|"(?:[^"\\]|\\.)*"`;

@@ -30,8 +30,8 @@ export interface Schema<out Value = unknown> {
   readonly answerJson?: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
-  /** Whether documents mark it as a parameter that the original interface does not have. */
-  readonly isExtension?: true;
+  /** Whether documents leave out the parameter. */
+  readonly isHidden?: true;
   /** Maximum size of a value as JSON, in bytes; Infinity if it has no bound. */
   readonly maxBytes: number;
   /**

@@ -19,7 +19,7 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 export function shownName(name: string, secret?: RegExp): string {
   // No code point has more than two units, so the cut text keeps enough of them.
   const cut = name.slice(0, 2 * MAX_SHOWN + 1);
-  const points = [...secret ? cut.replaceAll(secret, "[key]") : cut];
+  const points = [...secret ? cut.replaceAll(secret, "[secret]") : cut];
   const text = points.length > MAX_SHOWN ? `${points.slice(0, MAX_SHOWN).join("")}…` : points.join("");
   if (PLAIN.test(text)) return text;
   return `"${text.replaceAll(INVISIBLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)}"`;

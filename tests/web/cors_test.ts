@@ -1,10 +1,12 @@
 import { needsToken } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
-import { setCorsHeaders } from "../../src/web/cors.ts";
+import { createCors } from "../../src/web/cors.ts";
+import { SERVICE_HEADERS } from "../../src/resource/response_headers.ts";
 import { Description } from "../support/openapi.ts";
 import { Harness } from "../support/harness.ts";
 import { ALL, answers, SAMPLES } from "../support/operations.ts";
 
+const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS));
 const ORIGIN = { origin: "https://workshop.example" };
 const OPERATIONS = SAMPLES.map(({ operation }) => operation);
 /** A response header that every page may read (Fetch standard). */
@@ -18,7 +20,7 @@ Deno.test.each([
   ["x".repeat(1_024), "x".repeat(1_024)],
   ["x".repeat(1_025), undefined],
   [undefined, undefined],
-])("setCorsHeaders() allows in a preflight response the headers %s, up to 1 KiB", (asked, allowed) => {
+])("createCors() allows in a preflight response the headers %s, up to 1 KiB", (asked, allowed) => {
   const preflight = {
     ...ORIGIN,
     "access-control-request-method": "POST",
@@ -38,7 +40,7 @@ Deno.test.each([
   });
 });
 
-Deno.test("setCorsHeaders() exposes Allow and exactly the headers that the document names", () => {
+Deno.test("createCors() exposes Allow and exactly the headers that the document names", () => {
   const named = Object.keys(Description.of(OPERATIONS).document.components.headers);
   const headers = new Headers();
 
