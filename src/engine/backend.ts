@@ -65,6 +65,9 @@ export type CommitResult =
   | { readonly ok: true; readonly versionstamp: string }
   | { readonly ok: false; readonly rows: readonly (Entry | null)[] };
 
+/** The result of a commit that did not apply, without the rows. */
+export const REFUSED: CommitResult = { ok: false, rows: [] };
+
 /** How long to try to find out the result of a commit in doubt, in ms. */
 const FIND_OUT_TIMEOUT = 10_000;
 /** Pause between attempts to find out the result of a commit in doubt, in ms. */

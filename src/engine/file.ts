@@ -7,6 +7,7 @@ import {
   CommitInDoubt,
   type CommitResult,
   PAUSE,
+  REFUSED,
 } from "./backend.ts";
 import {
   AGAIN,
@@ -178,7 +179,6 @@ export class FileBackend implements Backend {
 }
 
 const LOST = "The KV file was removed or renamed; restart the service";
-const REFUSED: CommitResult = { ok: false, rows: [] };
 
 function resultOf(result: Deno.KvCommitResult | Deno.KvCommitError): CommitResult {
   return result.ok ? result : REFUSED;

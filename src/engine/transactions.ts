@@ -1,5 +1,5 @@
 import { pause } from "../base/mod.ts";
-import { CommitInDoubt, type CommitResult } from "./backend.ts";
+import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
 import { EngineMetrics } from "./metrics.ts";
 import { isBlind, type Job, Round, sizeOf, type Snapshot } from "./round.ts";
@@ -78,8 +78,6 @@ const MAX_READS = 8;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
-/** The result of a commit that was rejected, but not in doubt. */
-const FAILED: CommitResult = { ok: false, rows: [] };
 /** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
@@ -249,7 +247,9 @@ export class Transactions {
       return undefined;
     }
     const isInDoubt = error instanceof CommitInDoubt;
-    const found = isInDoubt ? await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined) : FAILED;
+    const found = isInDoubt
+      ? await error.findOut(() => jobs.some(isAwaited)).catch(() => undefined)
+      : REFUSED;
     if (found?.ok) return found;
     const again: Job[] = [];
     for (const job of jobs) {

@@ -1,6 +1,6 @@
 import { HOUR } from "../../base/mod.ts";
 import { COMMITS } from "../abandoned.ts";
-import { type Build, CommitInDoubt, type CommitResult } from "../backend.ts";
+import { type Build, CommitInDoubt, type CommitResult, REFUSED } from "../backend.ts";
 import { againIfLocked, LOCKED, retried, StoreUnavailable } from "../deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "../row.ts";
 import { KNOWN } from "../schema_version.ts";
@@ -161,12 +161,12 @@ export class Markers {
         throw new StoreUnavailable("A fence was refused");
       }
       this.#fences.delete(fence);
-      if (sent.ok) return this.#release(lane, sent.versionstamp, { ok: false, rows: [] });
+      if (sent.ok) return this.#release(lane, sent.versionstamp, REFUSED);
       const { versionstamp = "" } = marker ?? {};
       const setter = setterOf(marker);
       if (setter === commit) return this.#release(lane, versionstamp, { ok: true, versionstamp });
       // An earlier fence has applied, although it timed out.
-      if (setter > commit) return this.#release(lane, versionstamp, { ok: false, rows: [] });
+      if (setter > commit) return this.#release(lane, versionstamp, REFUSED);
       return "lost"; // The lane is not used again.
     };
     const fence = () =>
