@@ -2,8 +2,12 @@ import { COMMITS } from "./abandoned.ts";
 import type { Backend } from "./backend.ts";
 import { AGAIN, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
+import type { Decided, Transaction } from "./transaction.ts";
 
-/** Key of the row with the schema version of all rows. */
+/**
+ * Key of the row with the schema version of all rows and, once some of them have been rewritten, their revision, which
+ * rises each time.
+ */
 export const SCHEMA: Deno.KvKey = ["schema"];
 
 /** Schema versions that a release supports. */
@@ -13,39 +17,45 @@ export interface KnownVersions {
 }
 
 /**
- * The versions that this release supports. A release with a migration raises the newest; the release after it raises
- * the oldest.
+ * The versions that this release supports. In version 2, rows have a revision. A release with a migration raises the
+ * newest; the release after it raises the oldest.
  */
-export const KNOWN: KnownVersions = { oldest: 1, newest: 1 };
+export const KNOWN: KnownVersions = { oldest: 1, newest: 2 };
 
+const REVISED = "its rows have been rewritten since this process started";
 const FOREIGN = "it contains rows from another program, or from an unreleased version";
 
-/** This release does not know the version of the rows, so it stops writing. Its last commits might have applied. */
-export class UnknownSchema extends StoreUnavailable {
-  override readonly name = "UnknownSchema";
+/**
+ * The rows have a version that this release does not know, or another revision than when the process started, so it
+ * stops writing. Its last commits might have applied.
+ */
+export class Superseded extends StoreUnavailable {
+  override readonly name = "Superseded";
 }
 
 /** The version of the rows, as last read. Every commit checks that its row has not changed since. */
 export class SchemaVersion {
-  /** Version of the rows; the newest known one until it is read. */
+  /** Version of the rows; the oldest known one until it is read. */
   version: number;
-  /** Resolves when the rows have an unknown version. After that, nothing is committed. */
-  readonly superseded: Promise<UnknownSchema>;
+  /** Resolves when the rows have an unknown version or another revision. After that, nothing is committed. */
+  readonly superseded: Promise<Superseded>;
   readonly #known: KnownVersions;
-  readonly #supersede: (error: UnknownSchema) => void;
+  readonly #supersede: (error: Superseded) => void;
   #versionstamp: string | null = null;
-  #error: UnknownSchema | undefined;
+  /** The revision of the rows when they were first read. */
+  #revision: number | undefined;
+  #error: Superseded | undefined;
 
   constructor(known: KnownVersions = KNOWN) {
     this.#known = known;
-    this.version = known.newest;
-    ({ promise: this.superseded, resolve: this.#supersede } = Promise.withResolvers<UnknownSchema>());
+    this.version = known.oldest;
+    ({ promise: this.superseded, resolve: this.#supersede } = Promise.withResolvers<Superseded>());
   }
 
   /**
    * The check that every commit makes.
    *
-   * @throws {UnknownSchema} if the rows have an unknown version.
+   * @throws {Superseded}
    */
   get check(): Deno.AtomicCheck {
     if (this.#error) throw this.#error;
@@ -55,23 +65,43 @@ export class SchemaVersion {
   /**
    * Stores the version in the row.
    *
-   * @throws {UnknownSchema} if this release does not support that version.
+   * @throws {Superseded} if this release does not support that version, or if the row has another revision than before.
    */
   note(row: Entry | null): void {
     const { oldest, newest } = this.#known;
-    const version = row && versionIn(row);
-    if (typeof version === "number" && version >= oldest && version <= newest) {
+    const { version, revision = 0 } = contentOf(row);
+    const isKnown = typeof version === "number" && version >= oldest && version <= newest;
+    this.#revision ??= revision;
+    if (isKnown && revision === this.#revision) {
       this.version = version;
       this.#versionstamp = versionstampOf(row);
       return;
     }
-    this.#error = new UnknownSchema(
-      version === null
+    this.#error = new Superseded(
+      isKnown
+        ? REVISED
+        : version === null
         ? FOREIGN
         : `its rows have version ${version}, but this service expects version ${newest}`,
     );
     this.#supersede(this.#error);
     throw this.#error;
+  }
+
+  /**
+   * Extends a transaction that rewrites rows: they get the newest version and the next revision, so every running process
+   * stops with its next commit.
+   */
+  revising<Result extends Decided>(transaction: Transaction<Result>): Transaction<Result> {
+    return {
+      ...transaction,
+      decide: (rows, write, now) => {
+        const result = transaction.decide(rows, write, now);
+        const revision = (this.#revision ?? 0) + 1;
+        write.set(SCHEMA, encodeJson({ version: this.#known.newest, revision }));
+        return result;
+      },
+    };
   }
 }
 
@@ -79,7 +109,8 @@ export class SchemaVersion {
 const ROWS = [{ start: [], end: [COMMITS] }, { start: [COMMITS, "~"], end: [true, true] }] as const;
 
 /**
- * Reads the version of the rows. An empty KV gets the newest known version if `create` is true.
+ * Reads the version of the rows. An empty KV gets the oldest known version, which earlier releases know, too, if `create`
+ * is true.
  *
  * @throws {Error} with the reason, if this release cannot read the rows.
  * @throws {StoreUnavailable}
@@ -102,18 +133,18 @@ export async function requireSchema(
     if (!create) {
       throw new Error("it is empty, and only the service creates its first rows when it starts");
     }
-    const first = encodeJson({ version: known.newest });
+    const first = encodeJson({ version: known.oldest });
     const { check } = schema;
     await backend.commit((operation) => operation.set(SCHEMA, first), [check]);
     return AGAIN;
   }, LOCKED);
 }
 
-/** The version in the row; null if it is not JSON. */
-function versionIn(row: Entry): unknown {
+/** The version and the revision in the row. The version is null if there is no row, or if it is not JSON. */
+function contentOf(row: Entry | null): { readonly version?: unknown; readonly revision?: number } {
   try {
-    return decodeJson<{ version?: unknown }>(row).version;
+    return { ...row ? decodeJson<object>(row) : { version: null } };
   } catch {
-    return null;
+    return { version: null };
   }
 }

@@ -29,10 +29,10 @@ Deno.test.each([
   ],
   ["foreign rows", ["foreign", 7], true, "it contains rows from another program"],
   [
-    "version 2",
-    ["schema", encodeJson({ version: 2 })],
+    "version 3",
+    ["schema", encodeJson({ version: 3 })],
     true,
-    "have version 2, but this service expects version 1",
+    "have version 3, but this service expects version 2",
   ],
   ["no version", ["schema", encodeJson({})], true, "its rows have version undefined"],
   ["a version that is not JSON", ["schema", encodeText("1.")], true, "it contains rows from another program"],

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Build } from "../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { encodeJson } from "../../src/engine/row.ts";
-import { SCHEMA, SchemaVersion, UnknownSchema } from "../../src/engine/schema_version.ts";
+import { SCHEMA, SchemaVersion, Superseded } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
 import { carryOut, type Disturbance, disturbed, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
@@ -27,8 +27,8 @@ class Fixture implements Disposable {
   }
 
   /** Sets the schema version as another process. */
-  async setSchema(version: number): Promise<void> {
-    await this.kv.connect().atomic().set(SCHEMA, encodeJson({ version })).commit();
+  async setSchema(version: number, revision?: number): Promise<void> {
+    await this.kv.connect().atomic().set(SCHEMA, encodeJson({ version, revision })).commit();
   }
 
   /** Changes the row as another process. */
@@ -122,24 +122,29 @@ Deno.test("Store.commit() gives up while the row of the schema version changes f
   assertEquals((await time.until(store.commit(setRow), 1_000)).ok, true);
 });
 
-Deno.test.each<[string, number | undefined]>([["3", 3], ["0", 0], ["none any more", undefined]])(
-  "Store.commit() sends nothing once the schema has version %s, and reports that",
-  async (_, version) => {
+Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
+  ["version 3", "have version 3, ", (fixture) => fixture.setSchema(3)],
+  ["version 0", "have version 0, ", (fixture) => fixture.setSchema(0)],
+  ["a revision", "have been rewritten since this process started", (fixture) => fixture.setSchema(2, 1)],
+  [
+    "no row any more",
+    "it contains rows from another program",
+    ({ kv }) => kv.connect().atomic().delete(SCHEMA).commit(),
+  ],
+])(
+  "Store.commit() sends nothing once the schema has %s, and reports that",
+  async (_, reason, change) => {
     using fixture = new Fixture();
     const { kv, store } = fixture;
     await fixture.setSchema(1);
     await fixture.time.until(store.commit(() => {}), 10);
-    if (version === undefined) await kv.connect().atomic().delete(SCHEMA).commit();
-    else await fixture.setSchema(version);
+    await change(fixture);
     let sent = 0;
     fixture.disturbance = { commit: ({ apply }) => (sent++, apply()) };
 
-    for (let count = 0; count < 3; count++) await assertRejects(() => store.commit(setRow), UnknownSchema);
+    for (let count = 0; count < 3; count++) await assertRejects(() => store.commit(setRow), Superseded);
 
     const { message } = await store.schema.superseded;
-    const reason = version === undefined
-      ? "it contains rows from another program"
-      : `have version ${version}, `;
     assert(message.includes(reason), message);
     assertEquals([sent, kv.value(...ROW)], [1, undefined]);
   },

@@ -121,7 +121,7 @@ Deno.test("server returns 503, exits 1 and logs why after a later version has ch
   const body = await beginToAdd(connection, key);
   using kv = await Deno.openKv(store.kvPath);
   const changed = await retried(async () => {
-    const operation = kv.atomic().set(["schema"], encodeJson({ version: 2 }));
+    const operation = kv.atomic().set(["schema"], encodeJson({ version: 3 }));
     for await (const { key } of kv.list({ prefix: ["commits"] })) operation.delete(key);
     return await operation.commit().catch(againIfLocked);
   });
@@ -135,8 +135,8 @@ Deno.test("server returns 503, exits 1 and logs why after a later version has ch
   const records = errorLines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
   const { error, reason } = records.find(({ route }) => route === "schema");
   assertEquals([error, reason], [
-    "UnknownSchema",
-    "its rows have version 2, but this service expects version 1",
+    "Superseded",
+    "its rows have version 3, but this service expects version 2",
   ]);
   const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
   assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);
