@@ -1,144 +1,103 @@
-import { stringifyJson } from "../../src/web/json.ts";
-import { existsSync } from "node:fs";
-import { basename, resolve } from "node:path";
-import { ACCOUNTS, type Caller } from "./accounts.ts";
-import { fill } from "./catalogue.ts";
-import { COLLECTION } from "./collection.ts";
-import { type Server, startServer } from "./server.ts";
-import { Failure } from "./terminal.ts";
-import { ONE_PAGE } from "./workloads.ts";
-
-/** A server to measure: the service of some checkout, or a rival. */
-export interface Contender {
-  readonly name: string;
-  /** Arguments of `deno run`. */
-  readonly args: readonly string[];
-  /** Environment variables, besides those that every server gets. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Returns the caller's keys for the server with that data; a checkout creates them. */
-  readonly keysOf: (
-    caller: Caller,
-    dataPath: string,
-  ) => readonly string[] | Promise<readonly string[]>;
-}
+// The servers that are measured: the service of some checkouts, and servers that always send the same response.
+import config from "../../deno.json" with { type: "json" };
+import { createApiKey } from "../../src/accounts/api_key.ts";
+import { DenoProcess, ServerProcess, type Variables } from "../process/process.ts";
+import { create, sendOnce } from "./measure.ts";
+import { CREATE, type Workload } from "./workloads.ts";
 
 /** A running server, and the keys to send in turn. */
-export interface Target extends Server {
+export interface Target {
+  readonly origin: string;
   readonly keys: readonly string[];
 }
 
-const ROOT = resolve(`${import.meta.dirname}/../..`);
-// Commands that create a key, up to the account's name: of this version of the service, and of earlier ones.
-const CREATE_KEY = [["accounts", "create"], ["keys", "create", "--account"]];
-
-/** The service of this checkout. */
-export const SERVICE: Contender = checkout(ROOT, "This service");
-
-/** A second instance of the service of this checkout. */
-export const SECOND: Contender = checkout(ROOT, "Second instance");
-
-/** Bare servers that send the response in the environment variable `REPLY`. */
-export const CONSTANT_REPLIES: readonly Contender[] = [
-  rival("Constant reply", "constant_reply.ts"),
-  rival("Constant, chunked", "constant_reply.ts", "chunked"),
-];
-
-/** Other implementations of the service. */
-export const RIVALS: readonly Contender[] = [
-  rival("Naive Deno KV", "naive_kv.ts"),
-  rival("Fastify, SQLite", "fastify_sqlite.ts"),
-];
-
-/** The service of the checkout in a folder. */
-export function checkout(folder: string, name: string = `${basename(resolve(folder))}'s`): Contender {
-  const args = script(folder, "main.ts");
-  async function keysOf(
-    caller: Caller,
-    dataPath: string,
-  ): Promise<readonly string[]> {
-    await using cleanup = new AsyncDisposableStack();
-    // A stranger's key is well-formed, but belongs to another store.
-    const store = caller === "stranger" ? (await startServer(cleanup, args)).dataPath : dataPath;
-    const keys: string[] = [];
-    for (const { perMinute } of ACCOUNTS[caller]) {
-      keys.push(await createKey(folder, store, perMinute));
-    }
-    return keys;
-  }
-  return { name, args, env: {}, keysOf };
+/** An account and its key. */
+export interface Customer {
+  readonly id: string;
+  readonly key: string;
 }
 
-/** Starts a contender with items and with the caller's keys. `cleanup` ends it. */
-export async function start(
-  { args, env, keysOf }: Contender,
+/** The token of operators of every service here. */
+export const OPERATOR_TOKEN = "measured-operator-0123456789abcdef";
+/** Longer than any measurement, in ms. */
+export const LIFETIME = 86_400_000;
+const ROOT = `${import.meta.dirname}/../..`;
+/** All servers run with the flags of `deno task start`. */
+const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
+/** Number of accounts that one request creates. */
+const BATCH = 50;
+/** Number of items that are added at the same time. */
+const AT_ONCE = 256;
+
+/** Creates a folder for temporary data. The system's own may be in memory, where commits do not wait for a disk. */
+export async function makeDataFolder(cleanup: AsyncDisposableStack): Promise<string> {
+  const dir = `${ROOT}/data`;
+  await Deno.mkdir(dir, { recursive: true });
+  const folder = await Deno.makeTempDir({ dir, prefix: "bench-" });
+  cleanup.defer(() => Deno.remove(folder, { recursive: true }));
+  return folder;
+}
+
+/** Starts the service of a checkout. `cleanup` ends it. */
+export async function startService(
   cleanup: AsyncDisposableStack,
-  caller: Caller,
-  items: number = ONE_PAGE,
+  variables: Variables,
+  cwd: string = ROOT,
+): Promise<ServerProcess> {
+  const options = { cwd, runtime: V8_FLAGS, lifetime: LIFETIME };
+  return cleanup.use(await ServerProcess.start({ OPERATOR_TOKEN, ...variables }, options));
+}
+
+/** Starts the service of a checkout, with the items and the accounts of a workload. */
+export async function startLoaded(
+  cleanup: AsyncDisposableStack,
+  { accounts, perMinute, items }: Workload,
+  cwd?: string,
 ): Promise<Target> {
-  const server = await startServer(cleanup, args, env);
-  if (items > 0) {
-    await fill(
-      { ...server, keys: await keysOf("one", server.dataPath) },
-      items,
-    );
+  const server = await startService(cleanup, { KV_PATH: `${await makeDataFolder(cleanup)}/store.kv` }, cwd);
+  const [{ key } = { key: "" }] = await createCustomers(server, 1, CREATE.perMinute);
+  let added = 0;
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    while (added++ < items) await create({ origin: server.origin, keys: [key] });
+  }));
+  const customers = await createCustomers(server, accounts, perMinute);
+  const keys = accounts === 0 ? [createApiKey("staging")] : customers.map(({ key }) => key);
+  return { origin: server.origin, keys };
+}
+
+/** Creates accounts with this limit per minute. */
+export async function createCustomers(
+  server: ServerProcess,
+  count: number,
+  minute: number,
+): Promise<Customer[]> {
+  const customers: Customer[] = [];
+  while (customers.length < count) {
+    const length = Math.min(count - customers.length, BATCH);
+    const accounts = Array.from({ length }, () => ({ name: "customer" }));
+    const json = { accounts, plan: "enterprise", limits: { minute, day: 1_000_000_000 } };
+    const response = await server.fetch("POST /operator/v1/accounts/batch", { key: OPERATOR_TOKEN, json });
+    if (!response.ok) throw new Error(`The creation of accounts returned ${response.status}`);
+    for (const { account, apiKey } of await response.json()) customers.push({ id: account.id, key: apiKey });
   }
-  return { ...server, keys: await keysOf(caller, server.dataPath) };
+  return customers;
 }
 
-function rival(
-  name: string,
-  file: string,
-  ...words: readonly string[]
-): Contender {
-  const args = [...script(`${ROOT}/tests/bench`, `rivals/${file}`), ...words];
-  return {
-    name,
-    args,
-    env: { COLLECTION: stringifyJson(COLLECTION) },
-    keysOf: (caller) => ACCOUNTS[caller].map(({ key }) => key),
-  };
-}
-
-/** Arguments of `deno run` for a script in a folder with a deno.json. */
-function script(folder: string, path: string): readonly string[] {
-  return [
-    "--quiet",
-    "--config",
-    resolve(folder, "deno.json"),
-    "-P",
-    resolve(folder, path),
-  ];
-}
-
-async function createKey(
-  folder: string,
-  dataPath: string,
-  perMinute: number,
-): Promise<string> {
-  const plan = [
-    "--plan",
-    "enterprise",
-    "--per-minute",
-    `${perMinute}`,
-    "--per-day",
-    "1000000000",
-  ];
-  const commands = ["src/process/cli.ts", "src/cli.ts"]; // Older commits have the second.
-  const program = commands.find((path) => existsSync(resolve(folder, path))) ?? "";
-  for (const create of CREATE_KEY) {
-    const args = [
-      "run",
-      ...script(folder, program),
-      ...create,
-      `bench-${crypto.randomUUID()}`,
-      ...plan,
-    ];
-    const command = new Deno.Command(Deno.execPath(), {
-      args,
-      env: { KV_PATH: dataPath },
-    });
-    const { success, stdout } = await command.output();
-    if (success) return new TextDecoder().decode(stdout).trim();
-  }
-  throw new Failure(`No command of ${folder} creates a key`);
+/** Starts a bare server that always sends the response that a target sends to a workload, perhaps in chunks. */
+export async function startConstant(
+  cleanup: AsyncDisposableStack,
+  target: Target,
+  workload: Workload,
+  ...coding: string[]
+): Promise<Target> {
+  // The first request in a minute is within any limit.
+  await sendOnce(target, workload);
+  const response = await sendOnce(target, workload);
+  const framing = ["connection", "content-length", "date", "keep-alive", "transfer-encoding"];
+  const headers = [...response.headers].filter(([name]) => !framing.includes(name));
+  const REPLY = JSON.stringify({ status: response.status, headers, body: await response.text() });
+  const args = [...V8_FLAGS, "-P", "tests/bench/constant_reply.ts", ...coding];
+  const options = { lifetime: LIFETIME, program: [Deno.execPath(), "run", "--config", "tests/deno.json"] };
+  const server = cleanup.use(new DenoProcess(args, { REPLY }, options));
+  return { ...target, origin: await server.wrote("stderr", /(?<=^Listening on )http:[^/]*\/\/[^/]+(?=\/)/m) };
 }

@@ -1,77 +1,68 @@
+import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { comparison } from "./comparison.ts";
-import { checkout, SERVICE } from "./contenders.ts";
-import { growth } from "./growth.ts";
-import { Failure, interrupted, note, print } from "./terminal.ts";
-import { WORKLOADS } from "./workloads.ts";
+import { print, printOutput } from "../../src/process/process.ts";
+import { startConstant, startLoaded, type Target } from "./contenders.ts";
+import { type Effort, figure, table, takeTurns } from "./measure.ts";
+import { type Workload, WORKLOADS } from "./workloads.ts";
 
-const HELP = `Compares the service with other servers, and measures it as its data grows. Needs wrk.
+const HELP = `Measures the service's requests per second beside bare servers and other checkouts. Needs wrk.
 
-  deno task bench [options]           requests per second
-  deno task bench growth [options]    commits, latency, memory and start-up
+  deno task bench [options]
 
   --against DIR   also measure another checkout of the service; repeatable
   --only WORD     measure only rows whose name contains the word; repeatable:
 ${WORKLOADS.map(({ name }) => `                  ${name}`).join("\n")}
   --rounds N      rounds in which the servers take turns; the result is the median. Default: 5
   --seconds N     length of one measurement. Default: 3
-  --quick         one round of 1 second, without Naive Deno KV and Fastify: two minutes in all
 
-Prints the tables on standard output and progress on standard error. Stores temporary data in data/.
-Exit codes: 0 success, 1 failure, 2 invalid arguments.`;
+Prints a table on standard output and progress on standard error. Stores temporary data in data/.`;
 
-let exitCode = 2;
-try {
-  const { help, growing, workloads, others, effort } = parse(Deno.args);
-  exitCode = 1;
-  if (help) print(HELP);
-  else if (growing) print(await growth([SERVICE, ...others], effort));
-  else print(await comparison(workloads, others, effort));
-  exitCode = 0;
-} catch (error) {
-  if (!(error instanceof Error)) throw error;
-  if (interrupted.aborted) note("Interrupted");
-  else if (exitCode === 2) note(`${error.message} (see --help)`);
-  else if (error instanceof Failure || error instanceof Deno.errors.NotFound) {
-    note(error.message);
-  } else throw error;
+const OWN = "This service";
+const SECOND = "A/A";
+
+const { values: { help, against, only, ...effort } } = parseArgs({
+  options: {
+    against: { type: "string", multiple: true, default: [] },
+    only: { type: "string", multiple: true, default: [""] },
+    rounds: { type: "string", default: "5" },
+    seconds: { type: "string", default: "3" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+if (help) print(HELP);
+else await printOutput(await comparison({ rounds: Number(effort.rounds), seconds: Number(effort.seconds) }));
+
+/** A table of requests per second; in brackets, the service as a multiple of the other. */
+async function comparison(effort: Effort): Promise<string> {
+  const others = [
+    ...against.map((folder) => basename(resolve(folder))),
+    "Constant reply",
+    "Constant, chunked",
+  ];
+  const rows: string[][] = [];
+  for (const workload of WORKLOADS.filter(({ name }) => only.some((word) => name.includes(word)))) {
+    const rates = await ratesOf(workload, effort);
+    const own = rates.get(OWN) ?? NaN;
+    const cells = others.map((name) => {
+      const rate = rates.get(name);
+      return rate === undefined ? "" : `${figure(rate)} (${(own / rate).toFixed(2)}×)`;
+    });
+    rows.push([workload.name, figure(own), `${((rates.get(SECOND) ?? NaN) / own).toFixed(2)}×`, ...cells]);
+  }
+  return table([`${effort.rounds} × ${effort.seconds} s`, OWN, SECOND, ...others], rows);
 }
-Deno.exit(exitCode);
 
-/** Parses the command line; throws if it is invalid. */
-function parse(args: string[]) {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      against: { type: "string", multiple: true, default: [] },
-      only: { type: "string", multiple: true, default: [""] },
-      rounds: { type: "string" },
-      seconds: { type: "string" },
-      quick: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    },
-  });
-  const { help, against, only, quick } = values;
-  const growing = positionals.join(" ") === "growth";
-  if (positionals.length > 0 && !growing) {
-    throw new Error(`Unknown command: ${positionals.join(" ")}`);
+/** The rates of all servers, which start afresh. */
+async function ratesOf(workload: Workload, effort: Effort): Promise<ReadonlyMap<string, number>> {
+  await using cleanup = new AsyncDisposableStack();
+  const own = await startLoaded(cleanup, workload);
+  const targets: Record<string, Target> = { [OWN]: own, [SECOND]: await startLoaded(cleanup, workload) };
+  for (const folder of against) {
+    targets[basename(resolve(folder))] = await startLoaded(cleanup, workload, resolve(folder));
   }
-  const workloads = WORKLOADS.filter(({ name }) => only.some((word) => name.includes(word)));
-  if (workloads.length === 0) {
-    throw new Error(`No row's name contains ${only.join(" or ")}`);
+  if (workload.creates === 0) {
+    targets["Constant reply"] = await startConstant(cleanup, own, workload);
+    targets["Constant, chunked"] = await startConstant(cleanup, own, workload, "chunked");
   }
-  const rounds = Number(values.rounds ?? (quick ? 1 : 5));
-  const seconds = Number(values.seconds ?? (quick ? 1 : 3));
-  if (![rounds, seconds].every((count) => Number.isInteger(count) && count > 0)) {
-    throw new Error("--rounds and --seconds must be integers of at least 1");
-  }
-  for (const dir of against) Deno.statSync(`${dir}/main.ts`);
-  return {
-    help,
-    growing,
-    workloads,
-    others: against.map((dir) => checkout(dir)),
-    effort: { rounds, seconds, isQuick: quick },
-  };
+  return await takeTurns(targets, workload, effort);
 }

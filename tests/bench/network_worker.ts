@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { TcpProxy } from "../../process/tcp_proxy.ts";
+import { TcpProxy } from "../process/tcp_proxy.ts";
 
 // Runs in its own thread, so that load on the main thread does not slow the network down.
 const { url, network } = workerData;

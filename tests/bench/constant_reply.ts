@@ -4,7 +4,4 @@ const { status, headers, body } = JSON.parse(Deno.env.get("REPLY") ?? "{}");
 const [coding] = Deno.args;
 if (coding !== undefined) headers.push(["transfer-encoding", coding]);
 
-Deno.serve(
-  { port: Number(Deno.env.get("PORT")), hostname: "127.0.0.1", onListen() {} },
-  () => new Response(body, { status, headers }),
-);
+Deno.serve({ port: 0, hostname: "127.0.0.1" }, () => new Response(body, { status, headers }));
