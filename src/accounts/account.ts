@@ -1,8 +1,9 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
-import { BIDI_CONTROLS, named, nameText, oneOf, type Schema } from "../web/schema.ts";
+import { BIDI_CONTROLS, named, nameText, oneOf, type Schema, shownName } from "../web/schema.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
+import { API_KEY_LIKE } from "../resource/mod.ts";
 import { PLANS } from "../catalogue/plans.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
@@ -143,6 +144,13 @@ export const ACCOUNT_NOT_FOUND: ErrorKind = {
   means: "No account has this id, or the account is closed.",
   todo: "List the accounts to find the right id.",
 };
+/** The error for this id. `kind` says which accounts could have it. */
+export function accountNotFound(id: string, kind: "" | "open " = ""): ApiError {
+  return new ApiError(
+    ACCOUNT_NOT_FOUND,
+    `There is no ${kind}account with the id ${shownName(id, API_KEY_LIKE)}.`,
+  );
+}
 /** The error for the removal of an open account. */
 export const ACCOUNT_OPEN: ErrorKind = {
   code: "account_open",

@@ -30,6 +30,7 @@ import {
   type Account,
   AccountExists,
   accountKey,
+  accountNotFound,
   ACCOUNTS,
   apiKeyKey,
   countRotation,
@@ -310,6 +311,23 @@ export class AccountStore {
     write.bump(this.#version);
     return account;
   }
+}
+
+/** Extends a transaction: it throws the ApiError `account_not_found` unless an open account has this ID. */
+export function requiringOpen<Result extends Decided>(
+  id: string,
+  transaction: Transaction<Result>,
+): Transaction<Result> {
+  const key = accountKey(id);
+  return {
+    ...transaction,
+    reads: [key, ...transaction.reads ?? []],
+    decide(rows, write, now) {
+      const row = rows.get(key);
+      if (row === null || decodeAccount(row).closedAt !== null) throw accountNotFound(id, "open ");
+      return transaction.decide(rows, write, now);
+    },
+  };
 }
 
 /** The ID of the account that has a reference. */

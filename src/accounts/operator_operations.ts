@@ -12,11 +12,10 @@ import {
   optional,
   partial,
   type Schema,
-  shownName,
   text,
 } from "../web/schema.ts";
 import { type Limits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, API_KEY_LIKE, type Call, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_EXISTS,
@@ -24,6 +23,7 @@ import {
   ACCOUNT_NOT_FOUND,
   ACCOUNT_OPEN,
   AccountExists,
+  accountNotFound,
   type Issued,
   PLAN,
   type Plan,
@@ -129,7 +129,7 @@ const ACCOUNT_ID: Schema<string> = {
   ...text({ description: "The account's id", examples: [EXAMPLE.id] }),
   fromStrings([id = ""]) {
     if (/^\w{1,100}$/.test(id)) return id;
-    throw notFound(id);
+    throw accountNotFound(id);
   },
 };
 const COMMON = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
@@ -368,7 +368,7 @@ function deleteAccount(accounts: AccountStore, removals: readonly Removal[]): Op
       throw new ApiError(ACCOUNT_OPEN, `Account ${id} is open; close it first.`);
     });
     const whole = removals.reduce((extended, { extend }) => extend(id, extended), removal);
-    if (await call.transact(whole) === null) throw notFound(id);
+    if (await call.transact(whole) === null) throw accountNotFound(id);
     return createResponse(null, { status: 204 });
   });
 }
@@ -403,10 +403,10 @@ async function find(
   accounts: AccountStore,
   id: string,
   { note }: Call,
-  kind: Kind = "",
+  kind: "" | "open " = "",
 ): Promise<AccountState> {
   const state = await accounts.find(id);
-  if (state === null || (kind === "open " && state.holder.closedAt !== null)) throw notFound(id, kind);
+  if (state === null || (kind === "open " && state.holder.closedAt !== null)) throw accountNotFound(id, kind);
   note(id);
   return state;
 }
@@ -480,16 +480,6 @@ function invalid(message: string): ApiError {
 }
 
 function open<Found>(found: Found | null, id: string): Found {
-  if (found === null) throw notFound(id, "open ");
+  if (found === null) throw accountNotFound(id, "open ");
   return found;
-}
-
-/** The kind of an account that was not found. */
-type Kind = "" | "open ";
-
-function notFound(id: string, kind: Kind = ""): ApiError {
-  return new ApiError(
-    ACCOUNT_NOT_FOUND,
-    `There is no ${kind}account with the id ${shownName(id, API_KEY_LIKE)}.`,
-  );
 }

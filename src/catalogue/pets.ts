@@ -27,6 +27,8 @@ export const PETS: Resource<Pet> = resource({
   noun: ["an animal", "animals"],
   fields: FIELDS,
   filters: ["status"],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { name: "Rex", categoryId: 1 }, change: { status: "sold" } },
   // These follow interface 1.0.0.
   isLenient: true,

@@ -32,8 +32,9 @@ export class Client {
     target: string,
     answer: Schema<Answer>,
     body?: unknown,
+    headers?: Readonly<Record<string, string>>,
   ): Promise<Answer> {
-    return await this.#contentOf(await this.#request(method, target, body), answer);
+    return await this.#contentOf(await this.#request(method, target, body, headers), answer);
   }
 
   /** Requests a page. Resolves to its items and those of all later pages, which are requested one after the other. */
@@ -61,10 +62,15 @@ export class Client {
     }
   }
 
-  async #request(method: string, target: string, body?: unknown): Promise<Response> {
+  async #request(
+    method: string,
+    target: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Response> {
     const content = body === undefined
       ? {}
-      : { body: stringifyJson(body), headers: { "content-type": "application/json" } };
+      : { body: stringifyJson(body), headers: { "content-type": "application/json", ...headers } };
     const response = await this.#fetch(target, { method, ...content });
     if (response.ok) return response;
     const refusal = await refusalOf(response, method);

@@ -1,4 +1,12 @@
-import { Invalid, type JsonObject, phraseOf, resolved, type Schema, stringifyJson } from "../web/schema.ts";
+import {
+  Invalid,
+  type JsonObject,
+  type Members,
+  phraseOf,
+  resolved,
+  type Schema,
+  stringifyJson,
+} from "../web/schema.ts";
 import type { Item, Resource } from "../resource/mod.ts";
 import type { Client } from "./client.ts";
 import {
@@ -9,9 +17,18 @@ import {
   parseCount,
   UsageError,
 } from "./command_line.ts";
-import { MAX_ITEMS, ownedItemOf, ownedItemsOf, pathOf } from "./item_operations.ts";
+import {
+  MAX_ITEMS,
+  ownedCreationOf,
+  ownedFieldsOf,
+  ownedItemOf,
+  ownedItemsOf,
+  pathOf,
+} from "./item_operations.ts";
 import { type Columns, printableJson, startTable } from "./table.ts";
 
+/** The option of an Idempotency-Key. */
+const KEY = "idempotency-key";
 const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
 /** Commands on the items of all collections, such as `items toys list`. */
@@ -22,11 +39,12 @@ export function itemCommands(resources: readonly Resource[]): CommandGroup<Clien
 
 /** The commands on a collection. Each name begins with that of the collection. */
 function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>>> {
-  const { name, fields, nouns: { an, one, many } } = resource;
+  const { name, fields, readableBy, nouns: { an, one, many } } = resource;
   const [path, ownedItem] = [pathOf(resource), ownedItemOf(resource)];
   const names = Object.keys(fields);
   const [signed] = Object.entries(fields).find(([, schema]) => canBeNegative(schema)) ?? [];
   const negative = signed === undefined ? "" : `; if N is negative, write --${optionOf(signed)}=-5`;
+  const ownedFields = ownedFieldsOf(resource);
   return {
     [`${name} list`]: {
       options: { json: {} },
@@ -39,11 +57,24 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
         };
       },
     },
+    [`${name} add`]: {
+      options: { ...optionsOf(ownedFields), [KEY]: { value: "KEY" } },
+      help:
+        `add ${an} for an account${readableBy === "owner" ? "" : " or, without --account-id, for none"}; ` +
+        `with the same --${KEY}, it is safe to repeat${negative}`,
+      prepare({ options }, { out }) {
+        const body = parseFields(ownedFields, ownedCreationOf(resource), options);
+        const [key] = options.get(KEY) ?? [];
+        const headers = key === undefined ? {} : { "idempotency-key": key };
+        return async (client) => {
+          const added = await client.call("POST", path, ownedItem, body, headers);
+          await out(printableJson(stringifyJson(added)));
+        };
+      },
+    },
     [`${name} set`]: {
       words: ["ID"],
-      options: Object.fromEntries(
-        Object.entries(fields).map(([field, schema]) => [optionOf(field), valueOf(schema)]),
-      ),
+      options: optionsOf(fields),
       help: `update ${an} of any account${negative}`,
       prepare({ name, words, options }, { out }) {
         const id = parseCount("ID", words[0]);
@@ -52,7 +83,7 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
             `${name} needs ${EITHER.format(names.map((field) => `--${optionOf(field)}`))}`,
           );
         }
-        const patch = parsePatch(resource, options);
+        const patch = parseFields(fields, resource.schemas.patch, options);
         return async (client) => {
           const { accountId: _, ...item } = await client.call("PATCH", `${path}/${id}`, ownedItem, patch);
           await out(printableJson(stringifyJson(item)));
@@ -77,14 +108,25 @@ function columnsOf(names: readonly string[]): Columns<Item> {
   return Object.fromEntries(names.map((name) => [name, (item: Item) => item[name]]));
 }
 
-/** Parses the options of a change. @throws {UsageError} */
-function parsePatch({ fields, schemas }: Resource, options: Arguments["options"]): JsonObject {
+/** The options of fields. */
+function optionsOf(fields: Members): Readonly<Record<string, Option>> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([field, schema]) => [optionOf(field), valueOf(schema)]),
+  );
+}
+
+/** Parses the options of fields. @throws {UsageError} */
+function parseFields(
+  fields: Members,
+  schema: Schema<JsonObject>,
+  options: Arguments["options"],
+): JsonObject {
   try {
     const members = Object.entries(fields).flatMap(([name, schema]) => {
       const texts = options.get(optionOf(name));
       return texts ? [[name, valueIn(texts, name, schema)] as const] : [];
     });
-    return schemas.patch.parse(Object.fromEntries(members), "");
+    return schema.parse(Object.fromEntries(members), "");
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
     const nameOption = (fault: string) =>

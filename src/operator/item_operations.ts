@@ -1,8 +1,22 @@
-import { ApiError, createResponse, operation } from "../web/mod.ts";
-import { answer, integer, list, named, optional, type Schema, text } from "../web/schema.ts";
+import { IDEMPOTENCY_KEY } from "../web/headers.ts";
+import { ApiError, createResponse, ERRORS, NO_STORE, operation } from "../web/mod.ts";
+import {
+  answer,
+  integer,
+  type JsonObject,
+  list,
+  type Members,
+  named,
+  object,
+  optional,
+  type Schema,
+  stringifyJson,
+  text,
+} from "../web/schema.ts";
 import {
   ACCESS,
   type Call,
+  createOnce,
   cursorAfter,
   type Item,
   type Items,
@@ -12,22 +26,40 @@ import {
   type Resource,
   SORT,
 } from "../resource/mod.ts";
-import { shown } from "../accounts/account_view.ts";
+import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
+import { requiringOpen } from "../accounts/account_store.ts";
+import { EXAMPLE, shown } from "../accounts/account_view.ts";
 
 /** Maximum number of items in a page. */
 export const MAX_ITEMS = 500;
 
-/** An item and the account that added it. */
-type OwnedItem = Item & { readonly accountId: string };
+/** An item and the account that it belongs to. */
+type OwnedItem = Item & { readonly accountId?: string };
+
+const ACCOUNT_ID = text({ max: 100, description: "The account that it belongs to" });
 
 /** Path of the items of all accounts. */
 export function pathOf({ path }: Resource): string {
   return `/operator${path}`;
 }
 
-/** The schema of an item with the account that added it. */
+/** The schema of an item with its account. */
 export function ownedItemOf({ item, schemas }: Resource): Schema<OwnedItem> {
-  return named(`Owned${item}`, answer({ ...schemas.members, accountId: text() }));
+  return named(`Owned${item}`, answer({ ...schemas.members, accountId: optional(text()) }));
+}
+
+/** The fields of an item to add for an account or, if everyone may read it, for none. */
+export function ownedFieldsOf({ fields, readableBy }: Resource): Members {
+  return { ...fields, accountId: readableBy === "owner" ? ACCOUNT_ID : optional(ACCOUNT_ID) };
+}
+
+/** The schema of an item to add, with its account. */
+export function ownedCreationOf(resource: Resource): Schema<JsonObject> {
+  const { item, examples } = resource;
+  return named(
+    `Owned${item}Creation`,
+    object(ownedFieldsOf(resource), { examples: [{ ...examples.item, accountId: EXAMPLE.id }] }),
+  );
 }
 
 /** The schema of a page of items with their accounts. */
@@ -80,7 +112,49 @@ export function ownedItemOperations(items: Items): Operation[] {
     return owned;
   }
 
-  return [listItems(items), updateItem, deleteItem];
+  return [listItems(items), createItem(items), updateItem, deleteItem];
+}
+
+function createItem(items: Items): Operation {
+  const { resource } = items;
+  const { nouns: { an, one } } = resource;
+  const id = `createOwned${resource.item}`;
+  return operation({
+    ...commonOf(resource),
+    id,
+    method: "POST",
+    path: pathOf(resource),
+    summary: `Add ${an} for any account`,
+    description: resource.readableBy === "owner"
+      ? `Adds ${an} that only the account can see.`
+      : `Adds ${an}. Without \`accountId\`, it belongs to no account.`,
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    body: ownedCreationOf(resource),
+    answers: {
+      201: {
+        description: `The created ${one}`,
+        body: ownedItemOf(resource),
+        headers: ["Location", "Cache-Control", "Idempotency-Replayed"],
+      },
+    },
+    errors: [ERRORS.idempotency_key_reused, ACCOUNT_NOT_FOUND],
+  }, async ({ headers, body, bytes }, call: Call) => {
+    const { accountId, ...fields } = body;
+    const ownerId = typeof accountId === "string" ? accountId : "";
+    const item = { id: await items.ids.next(), ...fields };
+    const creation = items.adding(item, ownerId);
+    return await createOnce<string>(headers["Idempotency-Key"], call, {
+      ...{ operation: id, bytes, body, fields: ownedFieldsOf(resource) },
+      creation: ownerId === "" ? creation : requiringOpen(ownerId, creation),
+      reply() {
+        for (const known of [`${item.id}`, ownerId]) if (known !== "") call.note(known);
+        const location = `${call.base}${pathOf(resource)}/${item.id}`;
+        const body = stringifyJson(withOwner({ item, ownerId }));
+        return { status: 201, headers: { ...NO_STORE, location }, body };
+      },
+      unused: () => items.ids.giveBack(item.id),
+    });
+  });
 }
 
 function listItems(items: Items): Operation {
@@ -124,5 +198,5 @@ function commonOf({ tag }: Resource) {
 }
 
 function withOwner({ item, ownerId }: Owned): OwnedItem {
-  return { ...item, accountId: ownerId };
+  return ownerId === "" ? item : { ...item, accountId: ownerId };
 }

@@ -48,7 +48,8 @@ export function interfaceForOperators(title: string): Interface {
       `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time. A body can
 be at most 1 MiB. Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get
 further fields, and errors further codes: ignore those that you do not know. A change takes effect with the next request
-of the account, in every process. An API key is shown only once, so no operation accepts an Idempotency-Key: it gets 400.`,
+of the account, in every process. An API key is shown only once, so operations that return one accept no Idempotency-Key:
+it gets 400.`,
     credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
     allHave: ["X-Request-Id"],
     errors: PROXY_ERRORS,

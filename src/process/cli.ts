@@ -107,13 +107,15 @@ async function runLocally(
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
     const shared = { store, transactions, versions, generations };
+    const items = catalogue.resources.map((resource) => new Items(resource, shared));
     const operations = operatorOperations({
       accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
-      items: catalogue.resources.map((resource) => new Items(resource, shared)),
+      items,
       store,
       parts: PARTS,
     });
-    await work(new Client(localFetch(operations, { transactions, clock })));
+    await work(new Client(localFetch(operations, { transactions, clock })))
+      .finally(() => Promise.all(items.map(({ ids }) => ids.settle())));
   } finally {
     await store.close();
   }

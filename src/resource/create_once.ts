@@ -73,11 +73,11 @@ export async function createOnce<Item extends Decided>(
   { accountId, now, transact }: Call,
   { operation, bytes, body, fields, creation, reply, unused }: Creation<Item>,
 ): Promise<Response> {
-  if (key === undefined) return toResponse(reply(await transact(creation)));
-  const name: ReplyName = [accountId, operation, key];
-  const meaning = hash("sha256", meaningOf(fields, body));
-  const prints = { fingerprint: hash("sha256", bytes), meaning };
   try {
+    if (key === undefined) return toResponse(reply(await transact(creation)));
+    const name: ReplyName = [accountId, operation, key];
+    const meaning = hash("sha256", meaningOf(fields, body));
+    const prints = { fingerprint: hash("sha256", bytes), meaning };
     const made = await transact(once(name, { ...prints, now }, creation, reply));
     if (REPLAYED in made.headers) unused?.();
     return toResponse(made);

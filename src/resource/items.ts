@@ -42,12 +42,18 @@ export interface ItemPage {
   readonly bytes: number;
 }
 
-/** An item and the account that added it. */
+/** An item and the account that it belongs to. */
 export interface Owned<Value extends Item = Item> {
   readonly item: Value;
+  /** Empty if it belongs to none. */
   readonly ownerId: string;
   /** Fields that a later release has stored. They are kept unchanged. */
   readonly rest?: JsonObject;
+}
+
+/** An item as its row has it. */
+export interface FoundItem extends Pick<Owned, "ownerId"> {
+  readonly json: string;
 }
 
 /** A field of an item does not fit the declaration. */
@@ -78,8 +84,8 @@ export class Items<Value extends Item = Item> {
   readonly version: VersionRow;
   /** Ids of new items. */
   readonly ids: Ids;
-  /** Reads an item as JSON; null if no item has this id. Simultaneous calls share a read. */
-  readonly find: (id: number) => Promise<string | null>;
+  /** Reads an item; null if no item has this id. Simultaneous calls share a read. */
+  readonly find: (id: number) => Promise<FoundItem | null>;
   readonly #store: Store;
   readonly #rows: ItemRows;
   readonly #names: readonly string[];
@@ -93,7 +99,7 @@ export class Items<Value extends Item = Item> {
     this.ids = new Ids(transactions, rows.ids);
     this.find = batched(async (ids) => {
       const entries = await store.getMany(ids.map((id) => this.#rows.item(id)));
-      return (index) => entries[index] ? this.#jsonIn(entries[index]) : null;
+      return (index) => entries[index] ? this.#read(entries[index]) : null;
     });
     this.#store = store;
     this.#rows = new ItemRows(resource, generations?.get(resource.name));
@@ -101,13 +107,13 @@ export class Items<Value extends Item = Item> {
     this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
   }
 
-  /** Adds an item with a new id for an account. The result is its JSON. */
+  /** Adds an item with a new id for an account or, if `ownerId` is empty, for none. The result is its JSON. */
   adding(item: Item, ownerId: string): Transaction<string> {
     const json = stringifyJson(item);
     const value = encodeText(`${json}\n${ownerId}`);
     return {
       decide: (_rows, write) => {
-        this.#put(item, value, write);
+        this.#put(item, ownerId, value, write);
         return json;
       },
     };
@@ -129,8 +135,9 @@ export class Items<Value extends Item = Item> {
         const owned = entry && decodeItem(this.resource, entry);
         const after = decide(owned);
         if (owned === null || (after && stringifyJson(after) === stringifyJson(owned.item))) return owned;
-        const kept = new Set(after && this.#rows.indexed(after).map((row) => JSON.stringify(row)));
-        for (const row of this.#rows.indexed(owned.item)) {
+        const { ownerId, rest } = owned;
+        const kept = new Set(after && this.#rows.indexed(after, ownerId).map((row) => JSON.stringify(row)));
+        for (const row of this.#rows.indexed(owned.item, ownerId)) {
           if (!kept.has(JSON.stringify(row))) write.delete(row);
         }
         if (after === null) {
@@ -138,8 +145,12 @@ export class Items<Value extends Item = Item> {
           write.bump(this.version);
           return null;
         }
-        const { ownerId, rest } = owned;
-        this.#put(after, encodeText(`${stringifyJson({ ...after, ...rest })}\n${ownerId}`), write);
+        this.#put(
+          after,
+          ownerId,
+          encodeText(`${stringifyJson({ ...after, ...rest })}\n${ownerId}`),
+          write,
+        );
         return { ...owned, item: after };
       },
     };
@@ -147,19 +158,22 @@ export class Items<Value extends Item = Item> {
 
   /** Reads items with their owners. */
   async listOwned(limit: number, order: ItemOrder = {}): Promise<readonly Owned<Value>[]> {
-    const entries = await this.#listRows(this.#rows.list({}), order, limit);
+    const entries = await this.#listRows(this.#rows.all, order, limit);
     return entries.map((entry) => decodeItem(this.resource, entry));
   }
 
-  /** Reads a page. Returns `earlier`, a page for the same query, if its rows have not changed. */
-  async list(query: ItemQuery, earlier?: ItemPage): Promise<ItemPage> {
+  /**
+   * Reads a page as an account sees it. Returns `earlier`, a page of the same account for the same query, if its rows have
+   * not changed.
+   */
+  async list(query: ItemQuery, accountId: string, earlier?: ItemPage): Promise<ItemPage> {
     const { limit } = query;
-    const entries = await this.#listRows(this.#rows.list(query), query, limit + 1);
+    const entries = await this.#listRows(this.#rows.list(query, accountId), query, limit + 1);
     const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
     if (version === earlier?.version) return earlier;
     const shown = entries.slice(0, limit);
     return {
-      json: `[${shown.map((entry) => this.#jsonIn(entry)).join(",")}]`,
+      json: `[${shown.map((entry) => this.#read(entry).json).join(",")}]`,
       next: entries.length > limit ? cursorAfter(Number(shown.at(-1)?.key.at(-1)), query) : undefined,
       version,
       bytes: shown.reduce((sum, { value }) => sum + (value instanceof Uint8Array ? value.length : 0), 0),
@@ -175,18 +189,18 @@ export class Items<Value extends Item = Item> {
   }
 
   /** Writes an item's row and those in the indexes. */
-  #put(item: Item, value: Uint8Array<ArrayBuffer>, write: Write): void {
-    for (const row of [this.#rows.item(item.id), ...this.#rows.indexed(item)]) write.set(row, value);
+  #put(item: Item, ownerId: string, value: Uint8Array<ArrayBuffer>, write: Write): void {
+    for (const row of [this.#rows.item(item.id), ...this.#rows.indexed(item, ownerId)]) write.set(row, value);
     write.bump(this.version);
   }
 
-  /** The JSON of an item for clients: the stored text, if its fields are those of this release. */
-  #jsonIn(entry: Entry): string {
-    const { json, members } = linesIn(this.resource, entry);
+  /** An item as clients see it: the stored text, if its fields are those of this release. */
+  #read(entry: Entry): FoundItem {
+    const { json, members, ownerId } = linesIn(this.resource, entry);
     const names = Object.keys(members);
     const shown = this.#names.filter((name) => this.#lasting.has(name) || Object.hasOwn(members, name));
     const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]);
-    return isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item);
+    return { json: isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item), ownerId };
   }
 }
 

@@ -23,6 +23,8 @@
  *   noun: ["a note", "notes"],
  *   fields: { title: text({ max: 100 }), done: boolean() },
  *   filters: ["done"],
+ *   readableBy: "everyone",
+ *   writableBy: "owner",
  *   examples: { item: { title: "Milk", done: false }, change: { done: true } },
  * });
  *
@@ -31,7 +33,7 @@
  * const items = new Items(notes, { store, transactions, versions: new Versions(store) });
  * await transactions.run(items.adding({ id: 1, title: "Milk", done: false }, "acct_1"));
  * await transactions.run(items.changing(1, (owned) => owned && { ...owned.item, done: true }));
- * const page = await items.list({ limit: 20, done: true });
+ * const page = await items.list({ limit: 20, done: true }, "acct_1");
  * assertEquals(page.json, '[{"id":1,"title":"Milk","done":true}]');
  * await store.close();
  * ```

@@ -23,12 +23,7 @@ const FIELD_NAME = /^[a-z][A-Za-z0-9]*$/;
 const ARTICLE_AND_NOUN = /^an? \S/;
 /** Names that already mean something else in items, lists, operators' operations and commands. */
 const TAKEN = [
-  "id",
-  "limit",
-  "sort",
-  "cursor",
-  "accountId",
-  "help",
+  ...["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help"],
   ...Object.getOwnPropertyNames(Object.prototype),
 ];
 /** How many of a collection's first and of its last items are read at the start. */

@@ -28,7 +28,7 @@ import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";
 import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
-import { type Item, MAX_PAGE, type Resource } from "./resource.ts";
+import { type Item, MAX_PAGE, mayRead, type Resource } from "./resource.ts";
 
 /** Options of {@linkcode itemOperations}. */
 export interface ItemOperationsOptions {
@@ -38,7 +38,7 @@ export interface ItemOperationsOptions {
   readonly maxBytes: number;
 }
 
-/** Clients' operations on a collection: list, create, get, update and delete. */
+/** Clients' operations on a collection: list and get and, if accounts may write, create, update and delete. */
 export function itemOperations(
   items: Items,
   { publicUrl = "", maxBytes }: ItemOperationsOptions,
@@ -50,13 +50,9 @@ export function itemOperations(
     successor: publicUrl + resource.path,
   };
   const pages = new Pages(items, { maxBytes, itemHeaders: deprecated ? deprecationHeaders(deprecated) : {} });
-  return [
-    listItems(resource, pages),
-    createItem(items),
-    getItem(resource, pages, deprecated),
-    updateItem(items),
-    deleteItem(items),
-  ];
+  const [list, get] = [listItems(resource, pages), getItem(resource, pages, deprecated)];
+  if (resource.writableBy === "operator") return [list, get];
+  return [list, createItem(items), get, updateItem(items), deleteItem(items)];
 }
 
 function listItems(resource: Resource, pages: Pages): Operation {
@@ -68,8 +64,9 @@ function listItems(resource: Resource, pages: Pages): Operation {
       id: `list${resource.items}`,
       method: "GET",
       summary: `List ${many}`,
-      description:
-        `Returns ${many} in order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
+      description: `Returns ${
+        whichOf(resource)
+      } in order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
       query: {
         limit: optional(integer(1, MAX_PAGE, { description: `Maximum number of ${many} returned` }), 20),
         ...filtersOf(resource),
@@ -86,9 +83,12 @@ function listItems(resource: Resource, pages: Pages): Operation {
         304: { ...NOT_MODIFIED, headers: ["ETag", "Cache-Control", "Link"] },
       },
     },
-    ({ query, headers }, { base }) => {
+    ({ query, headers }, { base, accountId }: Call) => {
       requireOneOrder(query);
-      return whenReady(pages.page(query), (page) => page.respondTo(headers["If-None-Match"], base));
+      return whenReady(
+        pages.page(query, accountId),
+        (page) => page.respondTo(headers["If-None-Match"], base),
+      );
     },
   );
 }
@@ -122,7 +122,9 @@ function createItem(items: Items): Operation {
     id,
     method: "POST",
     summary: `Add ${an}`,
-    description: `Adds ${an} to the catalogue.`,
+    description: resource.readableBy === "owner"
+      ? `Adds ${an} that only your account can see.`
+      : `Adds ${an} to the catalogue.`,
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: schemas.creation,
     answers: {
@@ -172,8 +174,8 @@ function getItem(resource: Resource, pages: Pages, deprecated: Deprecation | und
       },
       errors: [errors.notFound],
     },
-    ({ params: { [resource.id]: id = NaN }, headers }) =>
-      whenReady(pages.single(id), (single) => {
+    ({ params: { [resource.id]: id = NaN }, headers }, { accountId }: Call) =>
+      whenReady(pages.single(id, accountId), (single) => {
         if (single === null) throw notFound(resource);
         return single.respondTo(headers["If-None-Match"]);
       }),
@@ -236,7 +238,11 @@ function ofItem(resource: Resource) {
 
 function ofOwner(resource: Resource) {
   const { notYours, notFound } = resource.errors;
-  const errors = [notYours, notFound, ERRORS.precondition_failed];
+  const errors = [
+    ...(resource.readableBy === "everyone" ? [notYours] : []),
+    notFound,
+    ERRORS.precondition_failed,
+  ];
   return { ...ofItem(resource), headers: preconditionsOf(resource), errors };
 }
 
@@ -252,12 +258,17 @@ function changeable(
   preconditions: Preconditions,
 ): Item {
   const { errors, nouns: { an, one } } = resource;
-  if (owned === null) throw notFound(resource);
+  if (owned === null || !mayRead(resource, owned.ownerId, accountId)) throw notFound(resource);
   if (owned.ownerId !== accountId) {
     throw new ApiError(errors.notYours, `Only the account that added ${an} may update or delete it.`);
   }
   requirePreconditions(preconditions, quickEtagOf(stringifyJson(owned.item)), one);
   return owned.item;
+}
+
+/** The items that a list shows. */
+function whichOf({ readableBy, nouns: { many } }: Resource): string {
+  return readableBy === "owner" ? `the ${many} of your account` : many;
 }
 
 /** The query parameters of a list's filters. */

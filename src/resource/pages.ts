@@ -1,8 +1,10 @@
+import { whenReady } from "../base/mod.ts";
 import { VersionedCache } from "../engine/mod.ts";
 import { etagOf, quickEtagOf } from "../web/headers.ts";
 import { Representation } from "../web/mod.ts";
 import { Invalid, type Schema, text } from "../web/schema.ts";
 import { isDescending, type ItemPage, type ItemQuery, type Items } from "./items.ts";
+import { mayRead } from "./resource.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
@@ -33,6 +35,12 @@ export interface PagesOptions {
   readonly itemHeaders: Readonly<Record<string, string>>;
 }
 
+/** An item as a response. */
+interface Single {
+  readonly ownerId: string;
+  readonly representation: Representation;
+}
+
 /** A collection's responses to reads, each kept until an item changes. Call the methods after a version check. */
 export class Pages {
   readonly #items: Items;
@@ -40,8 +48,11 @@ export class Pages {
   /** Pages without a cursor. Requests for others do not evict them. */
   readonly #first: VersionedCache<string, Page>;
   readonly #others: VersionedCache<string, Page>;
-  readonly #single: VersionedCache<number, Representation | null>;
-  /** Query strings by parsed query, because parsed queries are cached and arrive again and again. */
+  readonly #single: VersionedCache<number, Single | null>;
+  /**
+   * Query strings by parsed query, because parsed queries are cached and arrive again and again. All accounts share
+   * them, so they never name an account.
+   */
   readonly #strings: WeakMap<ItemQuery, string> = new WeakMap();
 
   constructor(items: Items, { maxBytes, itemHeaders }: PagesOptions) {
@@ -52,29 +63,40 @@ export class Pages {
     this.#single = new VersionedCache(
       items.version,
       maxBytes / 4,
-      (single) => OVERHEAD + 5 * (single?.length ?? 0),
+      (single) => OVERHEAD + 5 * (single?.representation.length ?? 0),
     );
   }
 
-  /** A page of the collection. */
-  page(query: ItemQuery): Page | Promise<Page> {
+  /** A page as an account sees it. If accounts see different items, none gets a page that was kept for another. */
+  page(query: ItemQuery, accountId: string): Page | Promise<Page> {
     const name = this.#stringOf(query);
+    const reader = this.#items.resource.readableBy === "owner" ? accountId : "";
     const cache = query.cursor === undefined ? this.#first : this.#others;
-    return cache.get(name, (earlier) => this.#render(query, name, earlier));
+    return cache.get(reader + name, (earlier) => this.#render(query, reader, { name, earlier }));
   }
 
-  /** An item, or null. */
-  single(id: number): Representation | null | Promise<Representation | null> {
-    return this.#single.get(id, async () => {
-      const json = await this.#items.find(id);
-      if (json === null) return null;
-      return new Representation(json, { headers: this.#itemHeaders, etag: quickEtagOf(json) });
+  /** An item, or null if there is none that the account may see. */
+  single(id: number, accountId: string): Representation | null | Promise<Representation | null> {
+    const single = this.#single.get(id, async () => {
+      const found = await this.#items.find(id);
+      if (found === null) return null;
+      const { json, ownerId } = found;
+      const etag = quickEtagOf(json);
+      return { ownerId, representation: new Representation(json, { headers: this.#itemHeaders, etag }) };
+    });
+    return whenReady(single, (single) => {
+      const isSeen = single !== null && mayRead(this.#items.resource, single.ownerId, accountId);
+      return isSeen ? single.representation : null;
     });
   }
 
   /** Returns `earlier`, with its responses, if it is still current: most changes leave most pages as they were. */
-  async #render(query: ItemQuery, name: string, earlier: Page | undefined): Promise<Page> {
-    const read = await this.#items.list(query, earlier?.read);
+  async #render(
+    query: ItemQuery,
+    reader: string,
+    { name, earlier }: { readonly name: string; readonly earlier: Page | undefined },
+  ): Promise<Page> {
+    const read = await this.#items.list(query, reader, earlier?.read);
     if (read === earlier?.read) return earlier;
     const next = read.next === undefined ? "" : this.#stringOf({ ...query, cursor: read.next });
     return new Page(read, { path: this.#items.resource.path, name, next });

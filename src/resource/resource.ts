@@ -52,7 +52,10 @@ interface Extension {
   readonly isExtension?: true;
 }
 
-/** The declaration of a collection of items that accounts own. */
+/** Who may see the items of a collection. */
+export type Readers = "everyone" | "owner";
+
+/** The declaration of a collection of items. An item belongs to the account that added it, or to none. */
 export interface Declaration<Fields extends Members = Members> {
   /** The end of its path, and the name of its rows: plural, in lower case, such as `toys`. */
   readonly name: string;
@@ -69,6 +72,13 @@ export interface Declaration<Fields extends Members = Members> {
     | readonly [Filterable<Fields>]
     | readonly [Filterable<Fields>, Filterable<Fields>]
     | readonly [Filterable<Fields>, Filterable<Fields>, Filterable<Fields>];
+  /** Who sees an item: every account, or only the one that it belongs to. For all others, it does not exist. */
+  readonly readableBy: Readers;
+  /**
+   * Who adds, updates and deletes items: accounts, each its own, or only operators, for any account or for none.
+   * Operators can do so in every collection.
+   */
+  readonly writableBy: "owner" | "operator";
   /** An item to add, and a change to it. */
   readonly examples: {
     readonly item: SentMembers<Fields>;
@@ -89,7 +99,8 @@ export interface Declaration<Fields extends Members = Members> {
 export interface Resource<out Value extends Item = Item> extends
   Pick<
     Declaration,
-    "name" | "item" | "tag" | "fields" | "filters" | "examples" | "isLenient" | "get" | "update" | "delete"
+    | ("name" | "item" | "tag" | "fields" | "filters" | "readableBy" | "writableBy" | "examples")
+    | ("isLenient" | "get" | "update" | "delete")
   > {
   readonly path: string;
   /** The nouns in texts: one item with its article and without, and several. */
@@ -137,6 +148,8 @@ const AND = new Intl.ListFormat("en-GB");
  *   noun: ["a note", "notes"],
  *   fields: { title: text({ max: 100 }), body: optional(text({ max: 1_000 })) },
  *   filters: [],
+ *   readableBy: "everyone",
+ *   writableBy: "owner",
  *   examples: { item: { title: "Milk" }, change: { title: "Oat milk" } },
  * });
  * assertEquals(notes.errors.notFound.code, "note_not_found");
@@ -217,6 +230,11 @@ function aboutNull(removable: readonly string[], nullables: readonly string[]): 
   const removed = removable.length === 0 ? [] : [`Null removes ${AND.format(removable)}.`];
   const valued = nullables.length === 0 ? [] : [`Null is a value of ${AND.format(nullables)}.`];
   return [...removed, ...valued, "No other field may be null."].join(" ");
+}
+
+/** Whether an account may see an item of `ownerId`. An id is empty if there is no account. */
+export function mayRead({ readableBy }: Resource, ownerId: string, accountId: string): boolean {
+  return readableBy === "everyone" || ownerId === accountId;
 }
 
 /** The values of fields in declared order. A field without a value gets its default. */

@@ -18,60 +18,65 @@ const GENERATIONS = "generations";
 
 /** The keys of a collection's rows: that of an item, those that list it, and the beginning of a list. */
 export class ItemRows {
-  readonly #items: Deno.KvKey;
-  /** One for each combination of filters, so that a page reads only what it shows. */
+  /** The beginning of the keys of all items: an id completes each. */
+  readonly all: Deno.KvKey;
+  /**
+   * One for each combination of filters, so that a page reads only what it shows. If only its owner may read an item,
+   * each begins with the owner, and one has no filters.
+   */
   readonly #indexes: readonly Index[];
+  readonly #areByOwner: boolean;
 
   constructor(
-    { name, rows, filters }: Pick<Resource, "name" | "rows" | "filters">,
+    { name, rows, filters, readableBy }: Pick<Resource, "name" | "rows" | "filters" | "readableBy">,
     generation: string | undefined,
   ) {
-    this.#items = rows.items;
-    this.#indexes = combinationsOf([...filters].sort()).map((some) => ({
-      filters: some,
-      start: generation === undefined ? rows.index(some) : [GENERATIONS, name, generation, some.join()],
-    }));
+    this.all = rows.items;
+    this.#areByOwner = readableBy === "owner";
+    this.#indexes = combinationsOf([...filters].sort())
+      .filter((some) => this.#areByOwner || some.length > 0)
+      .map((some) => ({
+        filters: some,
+        start: generation === undefined ? rows.index(some) : [GENERATIONS, name, generation, some.join()],
+      }));
   }
 
   /** The key of an item. */
   item(id: number): Deno.KvKey {
-    return [...this.#items, id];
+    return [...this.all, id];
   }
 
-  /** The keys that list an item. */
-  indexed(item: Item): readonly Deno.KvKey[] {
+  /** The keys that list an item of an account. */
+  indexed(item: Item, ownerId: string): readonly Deno.KvKey[] {
     const keys: Deno.KvKey[] = [];
     for (const index of this.#indexes) {
-      const prefix = prefixOf(index, item);
+      const prefix = this.#prefixOf(index, item, ownerId);
       if (prefix) keys.push([...prefix, item.id]);
     }
     return keys;
   }
 
-  /** The beginning of the keys of a list: an id completes each. */
-  list(query: JsonObject): Deno.KvKey {
+  /** The beginning of the keys of a list as an account sees it: an id completes each. */
+  list(query: JsonObject, accountId: string): Deno.KvKey {
     const isAsked = (name: string) => query[name] !== undefined;
     const asked = this.#indexes.at(-1)?.filters.filter(isAsked) ?? [];
     const index = this.#indexes.find(({ filters }) => filters.join() === asked.join());
-    return index && prefixOf(index, query) || this.#items;
+    return index === undefined ? this.all : this.#prefixOf(index, query, accountId) ?? [];
+  }
+
+  /** The beginning of the key in an index of items with the values of `item`; undefined if it lacks one. */
+  #prefixOf({ filters, start }: Index, item: JsonObject, ownerId: string): Deno.KvKey | undefined {
+    const prefix = this.#areByOwner ? [...start, ownerId] : [...start];
+    for (const name of filters) {
+      const value = item[name];
+      if (typeof value !== "string" && typeof value !== "boolean") return undefined;
+      prefix.push(value);
+    }
+    return prefix;
   }
 }
 
-/** Every non-empty combination of these names. The last one has them all. */
+/** Every combination of these names. The last one has them all. */
 function combinationsOf(names: readonly string[]): readonly (readonly string[])[] {
-  return names.reduce<string[][]>(
-    (some, name) => [...some, [name], ...some.map((other) => [...other, name])],
-    [],
-  );
-}
-
-/** The beginning of the key in an index of items with the values of `item`; undefined if it lacks one. */
-function prefixOf({ filters, start }: Index, item: JsonObject): Deno.KvKey | undefined {
-  const prefix = [...start];
-  for (const name of filters) {
-    const value = item[name];
-    if (typeof value !== "string" && typeof value !== "boolean") return undefined;
-    prefix.push(value);
-  }
-  return prefix;
+  return names.reduce<string[][]>((some, name) => [...some, ...some.map((other) => [...other, name])], [[]]);
 }

@@ -21,6 +21,8 @@ const CUPS: Declaration<typeof FIELDS> = {
   noun: ["a cup", "cups"],
   fields: FIELDS,
   filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { name: "Big", kind: "a" }, change: {} },
 };
 
@@ -31,6 +33,8 @@ const JUGS = resource({
   item: "Jug",
   fields: { kind: named("Kind", text({ max: 9 })) },
   filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { kind: "a" }, change: {} },
 });
 
@@ -64,6 +68,8 @@ Deno.test("createService() documents examples and defaults beyond 2^53 digit for
     ...CUPS,
     fields,
     filters: [],
+    readableBy: "everyone",
+    writableBy: "owner",
     examples: { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } },
   });
   const catalogue: Catalogue = { title: "Jugs", resources: [jugs] };

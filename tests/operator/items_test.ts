@@ -81,6 +81,25 @@ Deno.test("items things set changes any thing but not its owner, and items thing
   await assertConsistent(service.kv);
 });
 
+Deno.test("items things add adds a thing for an account or for none, and repeats nothing", async () => {
+  const { operator, id } = await withThings();
+  await using _ = operator;
+  const once = `items things add --name Saw --weight=-3 --account-id ${id} --idempotency-key once`;
+
+  assertEquals(await operator.run("items things add --name Saw --weight=-3"), 0);
+  assertEquals(operator.out, ['{"id":4,"name":"Saw","weight":-3,"state":"new","isSpare":false}']);
+  for (const _ of ["first", "again"]) {
+    assertEquals(await operator.run(once), 0);
+    assertEquals(JSON.parse(operator.out.join()), {
+      ...{ id: 5, name: "Saw", weight: -3, state: "new", isSpare: false, accountId: id },
+    });
+  }
+  assertEquals(await operator.run("items things add --name Saw --weight 3 --account-id acct_9"), 1);
+  assertEquals(operator.err, ["There is no open account with the id acct_9."]);
+  assertEquals(await operator.run("items things add --name Saw"), 2);
+  assertEquals(operator.err.join().startsWith("--weight is required"), true);
+});
+
 Deno.test.each(["set 9 --state lost", "delete 9"])(
   "items things %s exits with 1 if the thing does not exist",
   async (command) => {
@@ -126,6 +145,8 @@ Deno.test("itemCommands() explains negative numbers only if a field can have one
       noun: ["a cup", "cups"],
       fields,
       filters: [],
+      readableBy: "everyone",
+      writableBy: "owner",
       examples: { item: {}, change: {} },
     });
     return itemCommands([cups]).commands["cups set"]?.help;

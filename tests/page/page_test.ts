@@ -227,6 +227,8 @@ Deno.test("getPage() shows examples beyond 2^53 digit for digit", async () => {
     noun: ["a jug", "jugs"],
     fields: { ean: int64() },
     filters: [],
+    readableBy: "everyone",
+    writableBy: "owner",
     examples: { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } },
   });
 

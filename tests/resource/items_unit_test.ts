@@ -12,6 +12,8 @@ import { optional, text } from "../../src/web/schema.ts";
 import { type Disturbance, disturbed, onFile } from "../support/fake_kv.ts";
 import { THING_FIELDS, THINGS } from "../support/things.ts";
 
+const ACCOUNT = "a";
+
 /** A collection as one process sees and changes it. */
 class Collection<Value extends Item> {
   readonly items: Items<Value>;
@@ -24,7 +26,7 @@ class Collection<Value extends Item> {
     this.items = new Items(resource, { store, transactions, versions: new Versions(store) });
   }
 
-  async add(fields: Omit<Value, "id">, ownerId = "a"): Promise<unknown> {
+  async add(fields: Omit<Value, "id">, ownerId = ACCOUNT): Promise<unknown> {
     const id = await this.items.ids.next();
     return JSON.parse((await this.#transactions.run(this.items.adding({ id, ...fields }, ownerId))).result);
   }
@@ -78,7 +80,7 @@ Deno.test("Items.find() reads once for simultaneous calls", async () => {
   const found = await Promise.all([1, 2, 1, 2, 9].map((id) => things.items.find(id)));
 
   assertEquals(reads, 1);
-  assertEquals(found.map((json) => json && JSON.parse(json).id), [1, 2, 1, 2, null]);
+  assertEquals(found.map((one) => one && JSON.parse(one.json).id), [1, 2, 1, 2, null]);
 });
 
 Deno.test("Items.listOwned() returns items with their owners, in either order, from a cursor on", async () => {
@@ -156,7 +158,7 @@ Deno.test("Items.list() combines filters in either order, and reads only the row
       const seen: number[] = [];
       let page: ItemPage | undefined;
       do {
-        page = await things.items.list({ ...filters, limit: 1, sort, cursor: page?.next });
+        page = await things.items.list({ ...filters, limit: 1, sort, cursor: page?.next }, ACCOUNT);
         assertEquals(idsIn(page).length, 1);
         seen.push(...idsIn(page));
       } while (page.next !== undefined);
@@ -174,20 +176,20 @@ Deno.test("Items.list() returns an earlier page exactly if none of its rows has 
   await Promise.all(upTo(4).map((number) => things.add(numbered(number))));
   const query = { limit: 2 };
 
-  const first = await items.list(query);
+  const first = await items.list(query, ACCOUNT);
   await things.add(numbered(5));
-  assertStrictEquals(await items.list(query, first), first);
+  assertStrictEquals(await items.list(query, ACCOUNT, first), first);
   await rename(5);
-  assertStrictEquals(await items.list(query, first), first);
+  assertStrictEquals(await items.list(query, ACCOUNT, first), first);
   await things.change(1, () => null);
-  const second = await items.list(query, first);
+  const second = await items.list(query, ACCOUNT, first);
   assertEquals([idsIn(second), second.next], [[2, 3], 3]);
   await rename(3);
-  const third = await items.list(query, second);
+  const third = await items.list(query, ACCOUNT, second);
   assertEquals(JSON.parse(third.json).map(({ name }: { name: string }) => name), ["Hammer 2", "Saw"]);
   await things.change(4, () => null);
   await things.change(5, () => null);
-  assertEquals((await items.list(query, third)).next, undefined);
+  assertEquals((await items.list(query, ACCOUNT, third)).next, undefined);
 });
 
 /** The collection of an earlier release, whose things had neither a state nor a note, and other labels. */
@@ -198,6 +200,8 @@ const EARLIER = {
   noun: ["a thing", "things"],
   fields: { weight: THING_FIELDS.weight, name: THING_FIELDS.name, later: optional(text({ max: 9 })) },
   filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { name: "Hammer", weight: 7 }, change: {} },
 } as const;
 
@@ -207,15 +211,15 @@ Deno.test("Items reads fields that were added later as their defaults, in the de
   const things = thingsOn(kv);
   const shown = '{"id":1,"name":"Hammer","weight":7,"state":"new","isSpare":false}';
 
-  assertEquals(await things.items.find(1), shown);
-  assertEquals((await things.items.list({ limit: 9 })).json, `[${shown}]`);
+  assertEquals(await things.items.find(1), { json: shown, ownerId: ACCOUNT });
+  assertEquals((await things.items.list({ limit: 9 }, ACCOUNT)).json, `[${shown}]`);
   assertEquals((await things.items.listOwned(9)).map(({ item }) => JSON.stringify(item)), [shown]);
   const changed = await things.change(1, (owned) => owned && { ...owned.item, state: "used" });
 
   assertEquals(changed, { id: 1, name: "Hammer", weight: 7, state: "used", isSpare: false });
   const text = '{"id":1,"name":"Hammer","weight":7,"state":"used","isSpare":false,"later":"shy"}\na';
   assertEquals([...new Set((await rowsOf(kv)).values())], [text]);
-  assertEquals(idsIn(await things.items.list({ limit: 9, state: "used", isSpare: false })), [1]);
+  assertEquals(idsIn(await things.items.list({ limit: 9, state: "used", isSpare: false }, ACCOUNT)), [1]);
 });
 
 Deno.test("Items names rows by the collection, so collections neither share them nor depend on their order", async () => {

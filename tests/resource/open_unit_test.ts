@@ -31,6 +31,8 @@ const DECLARATION: Declaration<typeof FIELDS> = {
   noun: ["a cup", "cups"],
   fields: FIELDS,
   filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { name: "Big", isNew: true }, change: {} },
 };
 
@@ -135,6 +137,8 @@ Deno.test.each<[string, Resources]>([
       ...DECLARATION,
       fields: { name: named("Words", text({ max: 9 })), nick: named("Words", text({ max: 8 })) },
       filters: [],
+      readableBy: "everyone",
+      writableBy: "owner",
       examples: { item: { name: "Big", nick: "B" }, change: {} },
     })],
   ],

@@ -131,12 +131,12 @@ Deno.test("Pages keeps as many responses as fit, however many queries there are"
   await using workshop = await Workshop.open();
   await workshop.add(...Array(3).fill({ name: "x".repeat(100) }));
   const pages = pagesOf(workshop, 200_000);
-  const pageOf = async (limit: number) => await pages.page({ limit });
+  const pageOf = async (limit: number) => await pages.page({ limit }, "a");
   const one = await pageOf(1);
   assert(one.size > 1_000 && one.size < 10_000);
   assertStrictEquals(await pageOf(1), one);
-  const single = await pages.single(1);
-  assertStrictEquals(await pages.single(1), single);
+  const single = await pages.single(1, "a");
+  assertStrictEquals(await pages.single(1, "a"), single);
 
   for (const limit of upTo(100)) await pageOf(limit + 2);
 
@@ -147,7 +147,7 @@ Deno.test("Pages keeps as many responses as fit, however many queries there are"
 Deno.test("Page keeps the responses of the four hosts used last", async () => {
   await using workshop = await Workshop.open();
   await workshop.add({}, {});
-  const page = await pagesOf(workshop, 1_000_000).page({ limit: 1 });
+  const page = await pagesOf(workshop, 1_000_000).page({ limit: 1 }, "a");
   const at = (host: string | number) => page.respondTo(undefined, `https://${host}.example`);
   const real = at("workshop");
 

@@ -25,6 +25,8 @@ const DECLARATION = {
   noun: ["a cup", "cups"],
   fields: FIELDS,
   filters: ["size", "isNew"],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { name: "Best", isNew: true, weight: 90 }, change: { note: "chipped" } },
 } as const;
 

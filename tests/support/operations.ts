@@ -61,6 +61,8 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getMetrics: {},
 };
 
+const OPEN = "acct_0000000000000001";
+
 /** Operators' operations by ID. */
 export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   listAccounts: {},
@@ -84,12 +86,16 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   listMessages: {},
   removeMessages: { json: { ids: ["msg_1"] }, status: 204 },
   listOwnedThings: {},
+  createOwnedThing: {
+    json: { ...HAMMER, accountId: OPEN },
+    status: 201,
+    changes: ["items", "items_by", "versions"],
+  },
   updateOwnedThing: { json: { name: "Tom" }, changes: ["items", "items_by", "versions"] },
   deleteOwnedThing: { status: 204, changes: ["items", "items_by", "versions"] },
   getOperatorOpenApi: {},
 };
 
-const OPEN = "acct_0000000000000001";
 /** A closed account, which the valid request of `deleteAccount` is about. */
 export const CLOSED = "acct_0000000000000002";
 

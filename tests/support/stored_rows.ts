@@ -39,26 +39,26 @@ export async function findFaults(
 function faultsOfItem(
   key: Deno.KvKey,
   rows: Rows,
-  { rows: { items, index, ids }, filters }: Resource,
+  { rows: { items, index, ids }, filters, readableBy }: Resource,
 ): string[] {
   const text = rows.get(nameOf(key)) ?? "";
   const [json = "", ownerId = ""] = text.split("\n");
+  const indexed = [...(readableBy === "owner" ? [[]] : []), ...combinationsOf(filters.toSorted())];
   const indexKeys = () => {
     const item = JSON.parse(json);
-    return combinationsOf(filters.toSorted()).map((
-      some,
-    ) => [...index(some), ...some.map((name) => item[name]), item.id]);
+    const owner = readableBy === "owner" ? [ownerId] : [];
+    return indexed.map((some) => [...index(some), ...owner, ...some.map((name) => item[name]), item.id]);
   };
   if (startsWith(key, items)) {
     const next = Number(JSON.parse(rows.get(nameOf(ids)) ?? '{"next":0}').next);
     return [
       ...indexKeys().flatMap((other) => needs(key, other, rows, text)),
-      ...needs(key, ["accounts", ownerId], rows),
+      ...(ownerId === "" ? [] : needs(key, ["accounts", ownerId], rows)),
       ...(Number(key.at(-1)) === JSON.parse(json).id ? [] : [`${nameOf(key)} has another id`]),
       ...(Number(key.at(-1)) < next ? [] : [`${nameOf(key)} has an id from ${next} on`]),
     ];
   }
-  const isIndex = combinationsOf(filters.toSorted()).some((some) => startsWith(key, index(some)));
+  const isIndex = indexed.some((some) => startsWith(key, index(some)));
   if (!isIndex) return [];
   return [
     ...needs(key, [...items, key.at(-1) ?? 0], rows, text),

@@ -35,6 +35,8 @@ export const THING_DECLARATION: Declaration<typeof THING_FIELDS> = {
   noun: ["a thing", "things"],
   fields: THING_FIELDS,
   filters: ["state", "isSpare"],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: { item: { name: "Hammer", weight: 700 }, change: { state: "used" } },
   isLenient: true,
   get: {

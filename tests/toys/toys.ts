@@ -22,6 +22,8 @@ export const TOYS: Resource<Toy> = resource({
   noun: ["a toy", "toys"],
   fields: FIELDS,
   filters: ["material", "inStock"],
+  readableBy: "everyone",
+  writableBy: "owner",
   examples: {
     item: { name: "Robot", priceCents: 1_999, material: "metal", inStock: true },
     change: { inStock: false },

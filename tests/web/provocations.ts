@@ -55,10 +55,12 @@ const WAYS = {
   },
   payload_too_large: { act: ({ send }) => send({ body: " ".repeat(1_048_577), headers: JSON_TYPE }) },
   idempotency_key_reused: {
-    act: async ({ send }) => {
+    act: async ({ service, send, isOperators }) => {
+      await addKnownAccounts(service);
       const headers = { "idempotency-key": "1" };
       await send({ headers });
-      return await send({ headers, json: { name: "Tom", weight: 1, message: "Bye" } });
+      const thing = { name: "Tom", weight: 1 };
+      return await send({ headers, json: isOperators ? thing : { ...thing, message: "Bye" } });
     },
   },
   account_suspended: {
