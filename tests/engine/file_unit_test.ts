@@ -133,6 +133,27 @@ Deno.test("FileBackend delays writes while one hangs, but not reads, and sends n
   assertEquals([kv.value(...ROW), kv.value("late"), kv.value("delayed")], [1, undefined, 1]);
 });
 
+Deno.test("FileBackend delays reads until every one that hangs has ended", async () => {
+  using fixture = new Fixture();
+  const { backend, time, network } = fixture;
+  const sent: (() => void)[] = [];
+  network.read = () => new Promise((resolve) => void sent.push(resolve));
+  const hanging = [1, 2].map(() => assertRejects(() => backend.getMany([ROW]), DeadlineExceeded));
+  await time.advance(DEADLINE);
+  await Promise.all(hanging);
+
+  sent[0]?.();
+  await time.advance(0);
+  const delayed = backend.getMany([ROW]);
+  const before = sent.length;
+  sent[1]?.();
+  await time.advance(0);
+  const after = sent.length;
+  sent[2]?.();
+
+  assertEquals([before, after, await delayed], [2, 3, [null]]);
+});
+
 Deno.test("FileBackend gives an operation that another one delayed only what is left of its deadline", async () => {
   using fixture = new Fixture();
   const { backend, time, network } = fixture;
