@@ -2,7 +2,8 @@ import { pause } from "./src/base/mod.ts";
 import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
 import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server } from "./src/web/mod.ts";
-import { API_KEY_LIKE, openCollections, ResourceError } from "./src/resource/mod.ts";
+import { openCollections, ResourceError } from "./src/resource/mod.ts";
+import { KeyForm } from "./src/accounts/api_key.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue/catalogue.ts";
 import { InFlight } from "./src/app/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/app/log.ts";
@@ -115,7 +116,12 @@ function logOf({ accessLog, kvToken, operatorTokens, metricsTokens }: Config, me
     access: accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
     // A shorter token could occur in text that is not secret.
-    secrets: [API_KEY_LIKE, ...operatorTokens, ...metricsTokens, ...(kvToken.length < 8 ? [] : [kvToken])],
+    secrets: [
+      new KeyForm(CATALOGUE).secret,
+      ...operatorTokens,
+      ...metricsTokens,
+      ...(kvToken.length < 8 ? [] : [kvToken]),
+    ],
     clock: Date.now,
     metrics,
   });

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { STOP_TIMEOUT } from "../main.ts";
 import { ANONYMOUS_LIMIT, SPENT_LOOK_UPS } from "../src/limits/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
-import { MAX_ROTATIONS, PLAN_LIMITS } from "../src/accounts/account.ts";
+import { MAX_ROTATIONS } from "../src/accounts/account.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
 import { FIRST_BAN, LONGEST_BAN } from "../src/limits/usage.ts";
 import { REPLAY_HOURS } from "../src/web/headers.ts";
@@ -21,7 +21,6 @@ const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["s
 const { values, levels } = BODY_RULES.bounds;
 const bounds = `${inWords(values)} values`;
 const size = `${BODY_RULES.maxBytes / 1024} KiB`;
-const { minute, day } = PLAN_LIMITS.free;
 
 const DOCUMENT = JSON.stringify(
   openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(OF_THINGS)),
@@ -71,7 +70,6 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
   ["openApiDocument()", DOCUMENT, [
     `banned for ${duration(FIRST_BAN)}`,
     `Each further ban within a day is twice as long, up to ${LONGEST_BAN / 3_600_000} hours`,
-    JSON.stringify(`"minute";q=${minute};w=60, "day";q=${day};w=86400`),
   ]],
 ];
 

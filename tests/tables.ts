@@ -2,9 +2,7 @@
 // writes all of these.
 import { ACCESS } from "../src/resource/access.ts";
 import { existsSync } from "node:fs";
-import { PLAN_LIMITS, PLAN_NAMES } from "../src/accounts/account.ts";
 import { inWords } from "../src/web/deprecation.ts";
-import { ORIGINAL } from "../src/resource/interface.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue/catalogue.ts";
@@ -125,7 +123,7 @@ function leftovers(path: string, text: string): string[] {
   const words = [
     ...(hasAnimals ? [] : ["animals?", "pets?", "paw", "Rex"]),
     ...(hasMessages ? [] : ["(?<!error )messages?", "messages_waiting", "oldest_message_age_seconds"]),
-    ...(ORIGINAL === undefined ? ["interface 1\\.0\\.0"] : []),
+    ...(CATALOGUE.interface.original === undefined ? ["interface 1\\.0\\.0"] : []),
   ];
   if (words.length === 0) return [];
   return text.split(/^(?=##+ )/m).flatMap((section) => {
@@ -140,7 +138,9 @@ function operationsTable(operations: readonly DeclaredOperation[]): Table {
     tag !== undefined && access !== ACCESS.operator;
   const rows = operations.filter(isForClients).map((operation) => {
     const { summary, deprecated, isExtension, access } = operation;
-    const name = `${summary}${deprecated ? " (deprecated)" : ""}${isExtension && ORIGINAL ? " \\*" : ""}`;
+    const name = `${summary}${deprecated ? " (deprecated)" : ""}${
+      isExtension && CATALOGUE.interface.original ? " \\*" : ""
+    }`;
     const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
       .map(([status, { description }]) => `${status}: ${lower(description)}`);
     return [name, requestOf(operation), responses.join("; "), access === ACCESS.key ? "yes" : "no"];
@@ -168,12 +168,11 @@ function requestOf(operation: DeclaredOperation): string {
 }
 
 function plansTable(): Table {
-  const rows = PLAN_NAMES.map((plan) => {
-    if (plan === "enterprise") return [plan, "as agreed", "as agreed"];
-    const { minute, day } = PLAN_LIMITS[plan];
-    return [plan, minute.toLocaleString("en"), day.toLocaleString("en")];
-  });
-  return [["plan", "requests a minute", "requests a day"], ...rows];
+  const { limits, own } = CATALOGUE.plans;
+  const rows = Object.entries(limits).map((
+    [plan, { minute, day }],
+  ) => [plan, minute.toLocaleString("en"), day.toLocaleString("en")]);
+  return [["plan", "requests a minute", "requests a day"], ...rows, [own, "as agreed", "as agreed"]];
 }
 
 function settingsTable(): Table {

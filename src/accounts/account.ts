@@ -1,23 +1,10 @@
 import { HOUR } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
-import { BIDI_CONTROLS, named, nameText, oneOf, type Schema, shownName } from "../web/schema.ts";
+import { BIDI_CONTROLS, nameText, type Schema, shownName } from "../web/schema.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
-import { API_KEY_LIKE } from "../resource/mod.ts";
-import { PLANS } from "../catalogue/plans.ts";
 import type { Environment } from "./api_key.ts";
 import { type OwnLimit, usedUp } from "./own_limit.ts";
-
-export const PLAN_NAMES = [...Object.keys(PLANS.limits), PLANS.own] as Plan[];
-
-/** A plan's name. */
-export type Plan = keyof typeof PLANS.limits | typeof PLANS.own;
-
-/** A plan, in requests and responses. */
-export const PLAN: Schema<Plan> = named("Plan", oneOf(PLAN_NAMES));
-
-/** The limits of the plans with fixed limits. Enterprise limits are set per account. */
-export const PLAN_LIMITS: Readonly<Record<Exclude<Plan, "enterprise">, Limits>> = PLANS.limits;
 
 /** The number of key rotations by clients in an hour (UTC). */
 export interface Rotations {
@@ -52,7 +39,8 @@ export interface Account {
   readonly id: string;
   readonly name: string;
   readonly environment: Environment;
-  readonly plan: Plan;
+  /** The name of its plan. */
+  readonly plan: string;
   readonly limits: Limits;
   /** Whether the account was created by `POST /v1/accounts`, rather than by an operator. */
   readonly signedUp: boolean;
@@ -148,7 +136,7 @@ export const ACCOUNT_NOT_FOUND: ErrorKind = {
 export function accountNotFound(id: string, kind: "" | "open " = ""): ApiError {
   return new ApiError(
     ACCOUNT_NOT_FOUND,
-    `There is no ${kind}account with the id ${shownName(id, API_KEY_LIKE)}.`,
+    `There is no ${kind}account with the id ${shownName(id)}.`,
   );
 }
 /** The error for the removal of an open account. */

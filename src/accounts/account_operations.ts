@@ -4,11 +4,10 @@ import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountStore } from "./account_store.ts";
 import {
+  type ClientSchemas,
   NO_IDEMPOTENCY_KEY,
   OF_DAYS,
-  OWN_ACCOUNT,
   ownViewOf,
-  ROTATED_KEY,
   rotation,
   shown,
   type USAGE_DAYS,
@@ -32,7 +31,11 @@ const KEY_ROTATION = rotation(
 );
 
 /** A client's operations on its own account. `realm` is the name of the service in challenges. */
-export function accountOperations(accounts: AccountStore, realm: string): Operation[] {
+export function accountOperations(
+  accounts: AccountStore,
+  schemas: ClientSchemas,
+  realm: string,
+): Operation[] {
   /** What was found. @throws {ApiError} `invalid_api_key` */
   function known<Found>(found: Found | null): Found {
     if (found === null) throw invalidApiKey(realm);
@@ -46,10 +49,10 @@ export function accountOperations(accounts: AccountStore, realm: string): Operat
       method: "GET",
       path: PATH,
       summary: "Get the account, its limits and usage",
-      answers: { 200: { description: "The account", body: OWN_ACCOUNT, headers: ["Cache-Control"] } },
+      answers: { 200: { description: "The account", body: schemas.ownAccount, headers: ["Cache-Control"] } },
     },
     async (_input, { accountId, now }: Call) =>
-      shown<typeof OWN_ACCOUNT>(ownViewOf(viewOf(known(await accounts.find(accountId)), now))),
+      shown<ClientSchemas["ownAccount"]>(ownViewOf(viewOf(known(await accounts.find(accountId)), now))),
   );
 
   const closeAccount = operation({
@@ -79,10 +82,14 @@ export function accountOperations(accounts: AccountStore, realm: string): Operat
       shown<typeof USAGE_DAYS>(await accounts.usagePerDay(known(await accounts.find(accountId)), days, now)),
   );
 
-  return [getAccount, closeAccount, rotateKey(accounts, known), getUsage];
+  return [getAccount, closeAccount, rotateKey(accounts, schemas, known), getUsage];
 }
 
-function rotateKey(accounts: AccountStore, known: <Found>(found: Found | null) => Found): Operation {
+function rotateKey(
+  accounts: AccountStore,
+  schemas: ClientSchemas,
+  known: <Found>(found: Found | null) => Found,
+): Operation {
   return operation({
     ...COMMON,
     id: "rotateKey",
@@ -101,13 +108,15 @@ function rotateKey(accounts: AccountStore, known: <Found>(found: Found | null) =
     body: KEY_ROTATION,
     bodyIsOptional: true,
     isVital: true,
-    answers: { 201: { description: "The new API key", body: ROTATED_KEY, headers: ["Cache-Control"] } },
+    answers: {
+      201: { description: "The new API key", body: schemas.rotatedKey, headers: ["Cache-Control"] },
+    },
     errors: [ROTATION_LIMIT],
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {
     const key = bearerToken(request.headers.get("authorization")) ?? "";
     const rotating = accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key));
     const { account, apiKey } = known(await transact(rotating));
     const previousKeyExpiresAt = previousKeyExpiry(account, now);
-    return shown<typeof ROTATED_KEY>({ apiKey, previousKeyExpiresAt }, 201);
+    return shown<ClientSchemas["rotatedKey"]>({ apiKey, previousKeyExpiresAt }, 201);
   });
 }

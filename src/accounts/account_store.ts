@@ -40,7 +40,7 @@ import {
   keyHashesOf,
   referenceKey,
 } from "./account.ts";
-import { createApiKey, type Environment, hashApiKey, randomBase62 } from "./api_key.ts";
+import { type Environment, hashApiKey, type KeyForm, randomBase62 } from "./api_key.ts";
 
 /** An account and its usage, with their rows. */
 export type AccountState = HolderState<Account>;
@@ -50,6 +50,15 @@ export interface AccountPage {
   readonly states: readonly AccountState[];
   /** ID of the last account that was read, if there may be more. */
   readonly next: string | undefined;
+}
+
+/** Options of an {@linkcode AccountStore}. */
+export interface AccountStoreOptions {
+  /** Environment for new accounts. */
+  readonly environment: Environment;
+  readonly keys: KeyForm;
+  /** The usage of an account as it is shown; by default the stored one. */
+  readonly usageOf?: (state: AccountState) => Usage;
 }
 
 /** The data for a new account. */
@@ -91,23 +100,23 @@ export function foreignWarning(
 export class AccountStore {
   readonly #store: Store;
   readonly #version: VersionRow;
-  /** Environment for new accounts. */
   readonly #environment: Environment;
+  readonly #keys: KeyForm;
   readonly #usageOf: (state: AccountState) => Usage;
 
   /**
    * Transactions that change or remove an account bump `version`. New accounts do not, because no process has cached
-   * them. `usageOf` returns the usage of an account as it is shown: by default, the stored one.
+   * them.
    */
   constructor(
     store: Store,
     version: VersionRow,
-    environment: Environment,
-    usageOf: (state: AccountState) => Usage = ({ usage }) => usage,
+    { environment, keys, usageOf = ({ usage }) => usage }: AccountStoreOptions,
   ) {
     this.#store = store;
     this.#version = version;
     this.#environment = environment;
+    this.#keys = keys;
     this.#usageOf = usageOf;
   }
 
@@ -117,7 +126,7 @@ export class AccountStore {
    */
   creating(newAccount: NewAccount, now: number, gone?: string): Transaction<Issued> {
     const environment = this.#environment;
-    const apiKey = createApiKey(environment);
+    const apiKey = this.#keys.create(environment);
     const id = `acct_${randomBase62(16)}`;
     const account: Account = {
       id,
@@ -195,7 +204,7 @@ export class AccountStore {
    * clients' rotations pass `replaced`. With it, the transaction can throw the ApiError `rotation_limit`.
    */
   rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
-    const newKeys = { production: createApiKey("production"), staging: createApiKey("staging") };
+    const newKeys = { production: this.#keys.create("production"), staging: this.#keys.create("staging") };
     return this.#ofOpen(id, (before, write) => {
       const hash = replaced ?? before.keyHash;
       if (!hasKey(before, hash, now)) return null;

@@ -13,30 +13,28 @@ import {
   oneOf,
   optional,
   type Parsed,
+  type ParsedMembers,
   type Schema,
   stringifyJson,
   text,
   timestamp,
 } from "../web/schema.ts";
 import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
-import { type Account, PLAN, PLAN_LIMITS, previousKeyExpiry } from "./account.ts";
+import type { Catalogue, Plans } from "../resource/mod.ts";
+import { type Account, previousKeyExpiry } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
-import { environmentOf } from "./api_key.ts";
-
-/** An API key in examples. */
-const EXAMPLE_KEY = "as_test_8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs";
+import { KeyForm, keyStart } from "./api_key.ts";
+import { planNames, planOf } from "./plans.ts";
 
 /** The headers of operations whose response has an API key, which must not be stored. */
 export const NO_IDEMPOTENCY_KEY = { "Idempotency-Key": refusedHeader("an API key is shown only once") };
 
+/** Maximum number of accounts in a page, and of accounts read for one. */
+export const MAX_LISTED = 500;
+/** Maximum number of accounts created by one request. */
+export const MAX_BATCH = 50;
 /** States of an account. */
 export const STATES = ["active", "banned", "suspended", "closed"] as const;
-
-/** An API key in a response. */
-export const SHOWN_KEY: Schema<string> = {
-  ...text({ description: "The API key. It is shown only in this response." }),
-  accepts: (value): value is string => typeof value === "string" && environmentOf(value) !== undefined,
-};
 
 const COUNT = int64({ minimum: 0 });
 const USED = count(
@@ -46,82 +44,153 @@ const USED = count(
 const TIME = timestamp();
 const BAN_END = "When the ban ends; null if there is none";
 const KEY_EXPIRY = "When the previous key expires; null if no previous key is valid";
-const MEMBERS = {
-  id: text(),
-  name: text(),
-  reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
-  environment: oneOf(["production", "staging"]),
-  plan: PLAN,
-  state: oneOf(STATES),
-  limits: answer({ minute: COUNT, day: COUNT }),
-  usage: answer({
-    minute: answer({ used: USED, start: TIME, reset: TIME }),
-    day: answer({ used: USED, reset: TIME }),
-    refusedThisMinute: COUNT,
-  }),
-  bannedUntil: nullable(timestamp({ description: BAN_END })),
-  bans: count("Number of successive bans"),
-  signedUp: boolean({ description: "Whether a client created the account, rather than an operator" }),
-  createdAt: TIME,
-  suspendedAt: nullable(TIME),
-  closedAt: nullable(TIME),
-  lastUsed: nullable(text({ description: "Day of the last admitted request; null before the first" })),
-  previousKeyExpiresAt: nullable(timestamp({ description: KEY_EXPIRY })),
-};
-/** An account in examples, as operators see it. */
-export const EXAMPLE = {
-  id: "acct_7f3kQ2mZ8xVb1LpR",
-  name: "me",
-  reference: "customer-7",
-  environment: "staging",
-  plan: "free",
-  state: "active",
-  limits: PLAN_LIMITS.free,
-  usage: {
-    minute: { used: 1, start: "2026-11-21T20:47:00.000Z", reset: "2026-11-21T20:48:00.000Z" },
-    day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
-    refusedThisMinute: 0,
-  },
-  bannedUntil: null,
-  bans: 0,
-  signedUp: false,
-  createdAt: "2026-11-21T20:47:39.746Z",
-  suspendedAt: null,
-  closedAt: null,
-  lastUsed: "2026-11-21",
-  previousKeyExpiresAt: null,
-} as const;
+const USAGE_WINDOW = named("UsageWindow", answer({ used: USED, reset: TIME }));
+/** The id of the account in examples. */
+export const EXAMPLE_ID = "acct_7f3kQ2mZ8xVb1LpR";
 
-/** An account as operators see it. */
-export const ACCOUNT = named("Account", answer(MEMBERS, { examples: [EXAMPLE] }));
+/** What is seen of an account. The plan may be one that only the service knows, and not the command that shows it. */
+function membersOf(plan: Schema<string>) {
+  return {
+    id: text(),
+    name: text(),
+    reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
+    environment: oneOf(["production", "staging"]),
+    plan,
+    state: oneOf(STATES),
+    limits: answer({ minute: COUNT, day: COUNT }),
+    usage: answer({
+      minute: answer({ used: USED, start: TIME, reset: TIME }),
+      day: answer({ used: USED, reset: TIME }),
+      refusedThisMinute: COUNT,
+    }),
+    bannedUntil: nullable(timestamp({ description: BAN_END })),
+    bans: count("Number of successive bans"),
+    signedUp: boolean({ description: "Whether a client created the account, rather than an operator" }),
+    createdAt: TIME,
+    suspendedAt: nullable(TIME),
+    closedAt: nullable(TIME),
+    lastUsed: nullable(text({ description: "Day of the last admitted request; null before the first" })),
+    previousKeyExpiresAt: nullable(timestamp({ description: KEY_EXPIRY })),
+  };
+}
 
 /** Everything that is seen of an account. */
-export type AccountView = Parsed<typeof ACCOUNT>;
+export type AccountView = ParsedMembers<ReturnType<typeof membersOf>>;
 
-const { id, name, plan, limits, createdAt } = MEMBERS;
-const USAGE_WINDOW = named("UsageWindow", answer({ used: USED, reset: TIME }));
+/** Schemas of operators' operations on accounts, with the plans and keys of a catalogue. */
+export type OperatorSchemas = ReturnType<typeof operatorSchemas>;
 
-/** An account as its own clients see it. */
-export const OWN_ACCOUNT = named(
-  "Account",
-  answer({
-    ...{ id, name, plan, limits },
-    usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
-    bannedUntil: nullable(
-      timestamp({ description: `${BAN_END}. During a ban, this request is refused too.` }),
+/** The schemas of operators' operations on accounts, with the plans and keys of a catalogue. */
+export function operatorSchemas(catalogue: Catalogue) {
+  const { planName, apiKey, members, example } = membersIn(catalogue);
+  const account = named("Account", answer(members, { examples: [example] }));
+  return {
+    /** The name of a plan, in a request. */
+    planName,
+    /** An account as operators see it. */
+    account,
+    /** A page of accounts. */
+    accounts: named("Accounts", list(account, MAX_LISTED)),
+    /** An account and its new key. */
+    issued: named("IssuedKey", answer({ account, apiKey })),
+    /** The result of a batch: the outcome for each account, in order. */
+    creations: named(
+      "Creations",
+      list(
+        answer({
+          name: text(),
+          reference: optional(text()),
+          outcome: oneOf(["created", "exists", "failed"], {
+            description:
+              "`exists`: the account `accountId` has this reference. `failed`: the store did not respond, so it " +
+              "is unknown whether the account was created.",
+          }),
+          account: optional(account),
+          apiKey: optional(apiKey),
+          accountId: optional(text()),
+        }),
+        MAX_BATCH,
+      ),
     ),
-    createdAt,
-    previousKeyExpiresAt: nullable(timestamp({ description: `${KEY_EXPIRY}.` })),
-  }, { examples: [ownViewOf(EXAMPLE)] }),
-);
+  };
+}
 
-/** A new account as the client that created it sees it. */
-export const SIGNED_UP_ACCOUNT = named(
-  "SignedUpAccount",
-  answer({ id, name, plan, apiKey: SHOWN_KEY }, {
-    examples: [{ id: EXAMPLE.id, name: EXAMPLE.name, plan: EXAMPLE.plan, apiKey: EXAMPLE_KEY }],
-  }),
-);
+/** Schemas of clients' operations on accounts, with the plans and keys of a catalogue. */
+export type ClientSchemas = ReturnType<typeof clientSchemas>;
+
+/** The schemas of clients' operations on accounts, with the plans and keys of a catalogue. */
+export function clientSchemas(catalogue: Catalogue) {
+  const { apiKey, members, example } = membersIn(catalogue);
+  const { id, name, plan, limits, createdAt } = members;
+  const exampleKey = `${keyStart(catalogue.keyPrefix, "staging")}8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs`;
+  return {
+    /** An account as its own clients see it. */
+    ownAccount: named(
+      "Account",
+      answer({
+        ...{ id, name, plan, limits },
+        usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
+        bannedUntil: nullable(
+          timestamp({ description: `${BAN_END}. During a ban, this request is refused too.` }),
+        ),
+        createdAt,
+        previousKeyExpiresAt: nullable(timestamp({ description: `${KEY_EXPIRY}.` })),
+      }, { examples: [ownViewOf(example)] }),
+    ),
+    /** A new account as the client that created it sees it. */
+    signedUpAccount: named(
+      "SignedUpAccount",
+      answer({ id, name, plan, apiKey }, {
+        examples: [{ id: EXAMPLE_ID, name: example.name, plan: example.plan, apiKey: exampleKey }],
+      }),
+    ),
+    /** The response to a rotation by a client. */
+    rotatedKey: named(
+      "RotatedKey",
+      answer({ apiKey, previousKeyExpiresAt: nullable(TIME) }, {
+        examples: [{ apiKey: exampleKey, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z" }],
+      }),
+    ),
+  };
+}
+
+/** What the schemas have in common. */
+function membersIn(catalogue: Catalogue) {
+  const keys = new KeyForm(catalogue);
+  const apiKey: Schema<string> = {
+    ...text({ description: "The API key. It is shown only in this response." }),
+    accepts: (value): value is string => typeof value === "string" && keys.environmentOf(value) !== undefined,
+  };
+  const planName = named("Plan", oneOf(planNames(catalogue.plans)));
+  const members = membersOf({ ...planName, accepts: (value) => typeof value === "string" });
+  return { planName, apiKey, members, example: exampleOf(catalogue.plans) };
+}
+
+function exampleOf(plans: Plans): AccountView {
+  const { plan, limits } = planOf(plans, {});
+  return {
+    id: EXAMPLE_ID,
+    name: "me",
+    reference: "customer-7",
+    environment: "staging",
+    plan,
+    state: "active",
+    limits,
+    usage: {
+      minute: { used: 1, start: "2026-11-21T20:47:00.000Z", reset: "2026-11-21T20:48:00.000Z" },
+      day: { used: 1, reset: "2026-11-22T00:00:00.000Z" },
+      refusedThisMinute: 0,
+    },
+    bannedUntil: null,
+    bans: 0,
+    signedUp: false,
+    createdAt: "2026-11-21T20:47:39.746Z",
+    suspendedAt: null,
+    closedAt: null,
+    lastUsed: "2026-11-21",
+    previousKeyExpiresAt: null,
+  };
+}
 
 const USAGE_DAY = named(
   "UsageDay",
@@ -145,14 +214,6 @@ export const OF_DAYS = {
     200: { description: "Usage per day, newest first", body: USAGE_DAYS, headers: ["Cache-Control"] },
   },
 } as const;
-
-/** The response to a rotation by a client. */
-export const ROTATED_KEY = named(
-  "RotatedKey",
-  answer({ apiKey: SHOWN_KEY, previousKeyExpiresAt: nullable(TIME) }, {
-    examples: [{ apiKey: EXAMPLE_KEY, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z" }],
-  }),
-);
 
 /** What a rotation can choose: how many seconds, at most `max`, the key that it replaces stays valid. */
 export function rotation(

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { ApiError } from "../web/mod.ts";
-import { ACCESS_ERRORS } from "../resource/mod.ts";
+import { ACCESS_ERRORS, type KeyPrefixes } from "../resource/mod.ts";
 
 /** The challenge in a 401 of this realm (RFC 6750 section 3). */
 export function challengeOf(realm: string): string {
@@ -17,48 +17,67 @@ export function invalidApiKey(realm: string, message: string = "The API key is n
 /** A service's environment. A key from one environment is not valid in the other. */
 export type Environment = "production" | "staging";
 
-/** Prefixes of API keys. */
-export const KEY_PREFIXES: Readonly<Record<Environment, string>> = {
-  production: "as_live_",
-  staging: "as_test_",
-};
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 const KEY_LENGTH = RANDOM_LENGTH + CHECKSUM_LENGTH;
-const API_KEY = new RegExp(`^as_(?:live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
-
-/** The format of an API key, in words. */
-export const KEY_FORM = `as_test_ or as_live_ followed by ${KEY_LENGTH} letters and digits`;
+const MODES = { production: "live", staging: "test" } as const;
 
 /**
- * Creates an API key: prefix, 32 random base62 characters, and a 6-character checksum.
+ * The form of a service's API keys: prefix, environment, 32 random base62 characters, and a 6-character checksum.
  *
  * @example
  * ```ts
- * import { assert } from "@std/assert";
+ * import { assert, assertMatch } from "@std/assert";
  *
- * const key = createApiKey("staging");
- * assert(isApiKey(key, "staging"));
- * assert(!isApiKey(key, "production"));
- * assert(!isApiKey(key.slice(0, -1) + (key.endsWith("0") ? "1" : "0"), "staging"));
+ * const keys = new KeyForm({ keyPrefix: "my", formerKeyPrefixes: ["our"] });
+ * const key = keys.create("staging");
+ * assertMatch(key, /^my_test_/);
+ * assert(keys.accepts(key, "staging"));
+ * assert(!keys.accepts(key, "production"));
+ * assert(!keys.accepts(key.slice(0, -1) + (key.endsWith("0") ? "1" : "0"), "staging"));
  * ```
  */
-export function createApiKey(environment: Environment): string {
-  const body = KEY_PREFIXES[environment] + randomBase62(RANDOM_LENGTH);
-  return body + checksum(body);
+export class KeyForm {
+  /** In words. */
+  readonly words: string;
+  /** Matches anything in a text that may be a key, with any prefix. */
+  readonly secret: RegExp;
+  readonly #prefix: string;
+  readonly #key: RegExp;
+
+  constructor({ keyPrefix, formerKeyPrefixes }: KeyPrefixes) {
+    const prefixes = [keyPrefix, ...formerKeyPrefixes].join("|");
+    const [live, test] = [keyStart(keyPrefix, "production"), keyStart(keyPrefix, "staging")];
+    this.words = `${test} or ${live} followed by ${KEY_LENGTH} letters and digits`;
+    this.secret = new RegExp(`(?:${prefixes})_(?:live|test)_\\w+`, "g");
+    this.#prefix = keyPrefix;
+    this.#key = new RegExp(`^(?:${prefixes})_(live|test)_[0-9A-Za-z]{${KEY_LENGTH}}$`);
+  }
+
+  /** Creates a key. */
+  create(environment: Environment): string {
+    const body = keyStart(this.#prefix, environment) + randomBase62(RANDOM_LENGTH);
+    return body + checksum(body);
+  }
+
+  /** A key's environment; undefined if the text does not have the form of a key. */
+  environmentOf(text: string): Environment | undefined {
+    const [, mode] = this.#key.exec(text) ?? [];
+    if (mode === undefined) return undefined;
+    return mode === MODES.production ? "production" : "staging";
+  }
+
+  /** Whether a text has the form and checksum of a key for this environment. Finds typos without reading KV. */
+  accepts(text: string, environment: Environment): boolean {
+    if (this.environmentOf(text) !== environment) return false;
+    return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
+  }
 }
 
-/** A key's environment; undefined if the text does not have the format of a key. */
-export function environmentOf(text: string): Environment | undefined {
-  if (!API_KEY.test(text)) return undefined;
-  return text.startsWith(KEY_PREFIXES.production) ? "production" : "staging";
-}
-
-/** Whether a text has the format and checksum of a key for this environment. Finds typos without reading KV. */
-export function isApiKey(text: string, environment: Environment): boolean {
-  if (environmentOf(text) !== environment) return false;
-  return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
+/** How keys with this prefix begin, such as `as_test_`. */
+export function keyStart(prefix: string, environment: Environment): string {
+  return `${prefix}_${MODES[environment]}_`;
 }
 
 /** SHA-256 of the key, in hex. The key itself is never stored. */

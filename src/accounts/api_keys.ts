@@ -9,7 +9,7 @@ import {
 } from "../engine/mod.ts";
 import { type Allowance, type Decision, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
 import { type Account, ACCOUNTS, apiKeyKey, hasKey } from "./account.ts";
-import { type Environment, hashApiKey, isApiKey } from "./api_key.ts";
+import { type Environment, hashApiKey, type KeyForm } from "./api_key.ts";
 
 /** Options of {@linkcode ApiKeys}. */
 export interface ApiKeysOptions {
@@ -17,6 +17,7 @@ export interface ApiKeysOptions {
   /** The row whose version changes when an account does. */
   readonly accounts: VersionRow;
   readonly environment: Environment;
+  readonly keys: KeyForm;
   readonly permits: Permits<Account>;
 }
 
@@ -36,6 +37,7 @@ export class ApiKeys {
   readonly #store: Store;
   readonly #accounts: VersionRow;
   readonly #environment: Environment;
+  readonly #keys: KeyForm;
   readonly #permits: Permits<Account>;
   /** By API key. */
   readonly #owners: BoundedMap<string, KeyOwner> = new BoundedMap(MAX_KEYS);
@@ -44,10 +46,11 @@ export class ApiKeys {
   readonly #findAccountId: (hash: string) => Promise<string | null>;
   readonly #load: (accountId: string) => Promise<Allowance<Account> | null>;
 
-  constructor({ store, accounts, environment, permits }: ApiKeysOptions) {
+  constructor({ store, accounts, environment, keys, permits }: ApiKeysOptions) {
     this.#store = store;
     this.#accounts = accounts;
     this.#environment = environment;
+    this.#keys = keys;
     this.#permits = permits;
     this.#findAccountId = batched(async (hashes) => {
       const entries = await store.getMany(hashes.map(apiKeyKey));
@@ -58,7 +61,7 @@ export class ApiKeys {
 
   /** Whether a text has the form of a key. Detects typos without a read. */
   isWellFormed(key: string): boolean {
-    return isApiKey(key, this.#environment);
+    return this.#keys.accepts(key, this.#environment);
   }
 
   /** The ID of the key's account, if it is in memory. */

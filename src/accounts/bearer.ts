@@ -1,14 +1,7 @@
 import { bearerToken, wasSentTwice } from "../web/headers.ts";
 import { ApiError, errorResponse, shared } from "../web/mod.ts";
 import { ACCESS_ERRORS } from "../resource/mod.ts";
-import {
-  challengeOf,
-  type Environment,
-  environmentOf,
-  invalidApiKey,
-  isApiKey,
-  KEY_FORM,
-} from "./api_key.ts";
+import { challengeOf, type Environment, invalidApiKey, type KeyForm } from "./api_key.ts";
 
 const QUOTE = /^["']|["']$/;
 const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
@@ -30,6 +23,7 @@ export interface Realm {
   readonly realm: string;
   /** Only API keys of this environment are valid. */
   readonly environment: Environment;
+  readonly keys: KeyForm;
 }
 
 /**
@@ -37,7 +31,9 @@ export interface Realm {
  * section 3). It depends only on what the key itself shows: unknown keys, replaced keys and keys of closed accounts all
  * get the same response.
  */
-export function unauthorizedIn({ realm, environment }: Realm): (authorization: string | null) => Response {
+export function unauthorizedIn(
+  { realm, environment, keys }: Realm,
+): (authorization: string | null) => Response {
   const other = environment === "staging" ? "production" : "staging";
   const invalid = (message?: string) => shared(errorResponse(invalidApiKey(realm, message)));
   const challenge = { "www-authenticate": challengeOf(realm) };
@@ -47,15 +43,15 @@ export function unauthorizedIn({ realm, environment }: Realm): (authorization: s
   const twice = withoutKey(SENT_TWICE);
   const mistyped = invalid("The API key is mistyped: its checksum is wrong.");
   const quoted = invalid("The API key is in quotes; send it without them.");
-  const otherForm = invalid(`This is not an API key. An API key is ${KEY_FORM}.`);
+  const otherForm = invalid(`This is not an API key. An API key is ${keys.words}.`);
   const ofOther = invalid(`This is a ${other} key; this service is ${environment}.`);
   const ofThis = invalid();
   return function unauthorized(authorization: string | null): Response {
     const token = bearerToken(authorization);
     if (token === undefined) return hasTwoCredentials(authorization) ? twice : missing;
-    const named = environmentOf(token);
+    const named = keys.environmentOf(token);
     if (named !== undefined && named !== environment) return ofOther;
-    if (named !== undefined) return isApiKey(token, environment) ? ofThis : mistyped;
+    if (named !== undefined) return keys.accepts(token, environment) ? ofThis : mistyped;
     return QUOTE.test(token) ? quoted : otherForm;
   };
 }

@@ -1,8 +1,7 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { ApiError, createResponse, ERRORS, operation, type Tag } from "../web/mod.ts";
+import { ApiError, createResponse, operation, type Tag } from "../web/mod.ts";
 import {
-  answer,
   boolean,
   integer,
   list,
@@ -14,8 +13,8 @@ import {
   type Schema,
   text,
 } from "../web/schema.ts";
-import { type Limits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
+import { pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
+import { ACCESS, type Call, type Catalogue, type Operation, type Plans } from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_EXISTS,
@@ -25,69 +24,33 @@ import {
   AccountExists,
   accountNotFound,
   type Issued,
-  PLAN,
-  type Plan,
-  PLAN_LIMITS,
-  PLAN_NAMES,
 } from "./account.ts";
 import type { AccountState, AccountStore, NewAccount, Removal } from "./account_store.ts";
 import {
-  ACCOUNT,
-  EXAMPLE,
+  EXAMPLE_ID,
+  MAX_BATCH,
+  MAX_LISTED,
   NO_IDEMPOTENCY_KEY,
   OF_DAYS,
+  type OperatorSchemas,
+  operatorSchemas,
   rotation,
   type Seen,
   shown,
-  SHOWN_KEY,
   STATES,
   type USAGE_DAYS,
   viewOf,
 } from "./account_view.ts";
+import { planNames, planOf } from "./plans.ts";
 
 /** Path of the accounts. */
 export const ACCOUNTS_PATH = "/operator/v1/accounts";
-/** Maximum number of accounts in a page, and of accounts read for one. */
-export const MAX_LISTED = 500;
-/** Maximum number of accounts created by one request. */
-export const MAX_BATCH = 50;
 /** Maximum of a limit. */
 export const MAX_LIMIT = 1e12;
 
 const ACCOUNTS_TAG: Tag = { name: "Accounts", description: "All accounts" };
 const LIMIT: Schema<number> = integer(1, MAX_LIMIT);
 
-/** A page of accounts. */
-export const LISTED_ACCOUNTS = named("Accounts", list(ACCOUNT, MAX_LISTED));
-
-/** An account and its new key. */
-export const ISSUED = named("IssuedKey", answer({ account: ACCOUNT, apiKey: SHOWN_KEY }));
-
-/** The result of a batch: the outcome for each account, in order. */
-export const CREATIONS = named(
-  "Creations",
-  list(
-    answer({
-      name: text(),
-      reference: optional(text()),
-      outcome: oneOf(["created", "exists", "failed"], {
-        description:
-          "`exists`: the account `accountId` has this reference. `failed`: the store did not respond, so it " +
-          "is unknown whether the account was created.",
-      }),
-      account: optional(ACCOUNT),
-      apiKey: optional(SHOWN_KEY),
-      accountId: optional(text()),
-    }),
-    MAX_BATCH,
-  ),
-);
-
-const LIMITS_TEXT = "Requests allowed in each window; only for the enterprise plan, whose limits are agreed";
-const PLAN_MEMBERS = {
-  plan: optional(PLAN, "free"),
-  limits: optional(object({ minute: LIMIT, day: LIMIT }, { description: LIMITS_TEXT })),
-};
 /** The reference in a request. */
 export const REFERENCE: Schema<string> = text({
   max: 100,
@@ -96,65 +59,51 @@ export const REFERENCE: Schema<string> = text({
   description: "Your own identifier of the account. No other account can have it, and it never changes.",
 });
 const IDENTITY = { name: ACCOUNT_NAME, reference: optional(REFERENCE) };
-const CREATION = named(
-  "AccountCreation",
-  object({ ...IDENTITY, ...PLAN_MEMBERS }, {
-    examples: [{ name: "me", reference: "customer-7", plan: "pro" }],
-  }),
-);
-const BATCH = named(
-  "AccountBatch",
-  object({ accounts: list(object(IDENTITY), MAX_BATCH), ...PLAN_MEMBERS }, {
-    examples: [{ accounts: [{ name: "me", reference: "customer-7" }, { name: "you" }] }],
-  }),
-);
-const ACCOUNT_PATCH = named(
-  "AccountPatch",
-  object({
-    plan: optional(PLAN),
-    limits: optional(object(partial({ minute: LIMIT, day: LIMIT }), { description: LIMITS_TEXT })),
-    suspended: optional(boolean({
-      description:
-        "Whether every request of the account gets 403 `account_suspended`. Its keys and items stay.",
-    })),
-  }, { examples: [{ plan: "enterprise", limits: { minute: 5_000, day: 1_000_000 } }] }),
-);
 const ROTATION = rotation(
   "Rotation",
   { max: 999_999 * 86_400, usual: 0, example: 86_400 },
   "How many seconds the current key stays valid",
 );
+const COMMON = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
+
 /** The id in a path. An id of any other form gets 404, because no account can have it. */
 const ACCOUNT_ID: Schema<string> = {
-  ...text({ description: "The account's id", examples: [EXAMPLE.id] }),
+  ...text({ description: "The account's id", examples: [EXAMPLE_ID] }),
   fromStrings([id = ""]) {
     if (/^\w{1,100}$/.test(id)) return id;
     throw accountNotFound(id);
   },
 };
-const COMMON = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
 const OF_ACCOUNT = { ...COMMON, params: { id: ACCOUNT_ID }, errors: [ACCOUNT_NOT_FOUND] } as const;
-const SHOWN_ACCOUNT = { 200: { description: "The account", body: ACCOUNT, headers: ["Cache-Control"] } };
-const issuedKey = (description: string) => ({
-  201: { description, body: ISSUED, headers: ["Cache-Control", "Location"] },
-});
+
+/** What operations on accounts need. */
+interface Desk {
+  readonly accounts: AccountStore;
+  readonly plans: Plans;
+  readonly schemas: OperatorSchemas;
+}
 
 /** Operators' operations on accounts. `removals` is what optional parts add to the removal of an account. */
-export function operatorAccountOperations(accounts: AccountStore, removals: readonly Removal[]): Operation[] {
+export function operatorAccountOperations(
+  accounts: AccountStore,
+  catalogue: Catalogue,
+  removals: readonly Removal[],
+): Operation[] {
+  const desk = { accounts, plans: catalogue.plans, schemas: operatorSchemas(catalogue) };
   return [
-    listAccounts(accounts),
-    createAccount(accounts),
-    createAccounts(accounts),
-    getAccount(accounts),
+    listAccounts(desk),
+    createAccount(desk),
+    createAccounts(desk),
+    getAccount(desk),
     getUsage(accounts),
-    updateAccount(accounts),
-    rotateKey(accounts),
-    ...actionsOf(accounts),
+    updateAccount(desk),
+    rotateKey(desk),
+    ...actionsOf(desk),
     deleteAccount(accounts, removals),
   ];
 }
 
-function listAccounts(accounts: AccountStore): Operation {
+function listAccounts({ accounts, plans, schemas }: Desk): Operation {
   return operation({
     ...COMMON,
     id: "listAccounts",
@@ -174,11 +123,11 @@ function listAccounts(accounts: AccountStore): Operation {
         }),
       ),
       state: optional(oneOf(STATES, { description: "Filter by state" })),
-      plan: optional(oneOf(PLAN_NAMES, { description: "Filter by plan" })),
+      plan: optional(oneOf(planNames(plans), { description: "Filter by plan" })),
       reference: optional(REFERENCE),
     },
     answers: {
-      200: { description: "A page of accounts", body: LISTED_ACCOUNTS, headers: ["Link", "Cache-Control"] },
+      200: { description: "A page of accounts", body: schemas.accounts, headers: ["Link", "Cache-Control"] },
     },
   }, async ({ query }, { now }) => {
     const { limit, cursor, state, plan, reference } = query;
@@ -193,11 +142,12 @@ function listAccounts(accounts: AccountStore): Operation {
     const next = found.length > limit ? some.at(-1)?.id : page.next;
     const search = new URLSearchParams({ limit: `${limit}`, ...state && { state }, ...plan && { plan } });
     const headers = next && { link: `<${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
-    return shown<typeof LISTED_ACCOUNTS>(some, 200, headers || {});
+    return shown<OperatorSchemas["accounts"]>(some, 200, headers || {});
   });
 }
 
-function createAccount(accounts: AccountStore): Operation {
+function createAccount({ accounts, plans, schemas }: Desk): Operation {
+  const [, other = plans.signUp] = Object.keys(plans.limits);
   return operation({
     ...COMMON,
     id: "createAccount",
@@ -208,16 +158,21 @@ function createAccount(accounts: AccountStore): Operation {
       "Creates an account and returns its API key, which is shown only once. If you send a `reference`, you can safely " +
       "repeat the request: if the account exists, the response is 409 with its id, and you can give it a new key.",
     headers: NO_IDEMPOTENCY_KEY,
-    body: CREATION,
-    answers: issuedKey("The account and its API key"),
+    body: named(
+      "AccountCreation",
+      object({ ...IDENTITY, ...planMembers(plans, schemas) }, {
+        examples: [{ name: "me", reference: "customer-7", plan: other }],
+      }),
+    ),
+    answers: issuedKey(schemas, "The account and its API key"),
     errors: [ACCOUNT_EXISTS],
   }, async ({ body }, call: Call) => {
-    const made = await create(accounts, { ...body, ...planOf(body), signedUp: false }, call);
+    const made = await create(accounts, { ...body, ...planOf(plans, body), signedUp: false }, call);
     return issued(made, UNUSED, call);
   });
 }
 
-function createAccounts(accounts: AccountStore): Operation {
+function createAccounts({ accounts, plans, schemas }: Desk): Operation {
   return operation({
     ...COMMON,
     id: "createAccounts",
@@ -228,12 +183,21 @@ function createAccounts(accounts: AccountStore): Operation {
       "Creates accounts. The answer has the outcome for each, and the API key of each new one. With references, " +
       "you can safely repeat the request.",
     headers: NO_IDEMPOTENCY_KEY,
-    body: BATCH,
+    body: named(
+      "AccountBatch",
+      object({ accounts: list(object(IDENTITY), MAX_BATCH), ...planMembers(plans, schemas) }, {
+        examples: [{ accounts: [{ name: "me", reference: "customer-7" }, { name: "you" }] }],
+      }),
+    ),
     answers: {
-      200: { description: "The outcome for each account", body: CREATIONS, headers: ["Cache-Control"] },
+      200: {
+        description: "The outcome for each account",
+        body: schemas.creations,
+        headers: ["Cache-Control"],
+      },
     },
   }, async ({ body: { accounts: identities, ...rest } }, call: Call) => {
-    const plan = { ...planOf(rest), signedUp: false };
+    const plan = { ...planOf(plans, rest), signedUp: false };
     const failures: StoreUnavailable[] = [];
     const creations = await Promise.all(identities.map(async (identity) => {
       try {
@@ -251,18 +215,18 @@ function createAccounts(accounts: AccountStore): Operation {
     }));
     const [failure] = failures;
     if (failure && failures.length === identities.length) throw failure;
-    return shown<typeof CREATIONS>(creations);
+    return shown<OperatorSchemas["creations"]>(creations);
   });
 }
 
-function getAccount(accounts: AccountStore): Operation {
+function getAccount({ accounts, schemas }: Desk): Operation {
   return operation({
     ...OF_ACCOUNT,
     id: "getAccount",
     method: "GET",
     path: `${ACCOUNTS_PATH}/{id}`,
     summary: "Get an account and its usage",
-    answers: SHOWN_ACCOUNT,
+    answers: shownAccount(schemas),
   }, async ({ params: { id } }, call: Call) => answered(await find(accounts, id, call), call));
 }
 
@@ -282,7 +246,7 @@ function getUsage(accounts: AccountStore): Operation {
   );
 }
 
-function updateAccount(accounts: AccountStore): Operation {
+function updateAccount({ accounts, plans, schemas }: Desk): Operation {
   return operation({
     ...OF_ACCOUNT,
     id: "updateAccount",
@@ -290,19 +254,31 @@ function updateAccount(accounts: AccountStore): Operation {
     path: `${ACCOUNTS_PATH}/{id}`,
     summary: "Change the plan of an account, suspend it or resume it",
     description: "Takes effect with the next request, in every process.",
-    body: ACCOUNT_PATCH,
+    body: named(
+      "AccountPatch",
+      object({
+        plan: optional(schemas.planName),
+        limits: optional(
+          object(partial({ minute: LIMIT, day: LIMIT }), { description: limitsText(plans) }),
+        ),
+        suspended: optional(boolean({
+          description:
+            "Whether every request of the account gets 403 `account_suspended`. Its keys and items stay.",
+        })),
+      }, { examples: [{ plan: plans.own, limits: { minute: 5_000, day: 1_000_000 } }] }),
+    ),
     bodyType: "application/merge-patch+json",
-    answers: SHOWN_ACCOUNT,
+    answers: shownAccount(schemas),
   }, async ({ params: { id }, body: { suspended, ...rest } }, call: Call) => {
     const changed = await change(accounts, id, (before) => ({
-      ...(rest.plan ?? rest.limits ? planOf(rest, before) : {}),
+      ...(rest.plan ?? rest.limits ? planOf(plans, rest, before) : {}),
       ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
     }), call);
     return answered(changed, call);
   });
 }
 
-function rotateKey(accounts: AccountStore): Operation {
+function rotateKey({ accounts, schemas }: Desk): Operation {
   return operation({
     ...OF_ACCOUNT,
     id: "rotateAccountKey",
@@ -315,7 +291,7 @@ function rotateKey(accounts: AccountStore): Operation {
     headers: NO_IDEMPOTENCY_KEY,
     body: ROTATION,
     bodyIsOptional: true,
-    answers: issuedKey("The account and its new API key"),
+    answers: issuedKey(schemas, "The account and its new API key"),
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await find(accounts, id, call, "open ");
     const rotated = await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now));
@@ -324,9 +300,10 @@ function rotateKey(accounts: AccountStore): Operation {
 }
 
 /** Operations that change an open account and have no body. */
-function actionsOf(accounts: AccountStore): Operation[] {
+function actionsOf({ accounts, schemas }: Desk): Operation[] {
   return [
     action(
+      schemas,
       "unban",
       "unbanAccount",
       "End the ban of an account",
@@ -334,6 +311,7 @@ function actionsOf(accounts: AccountStore): Operation[] {
       (id, call) => call.transact(accounts.changingUsage(id, pardon)),
     ),
     action(
+      schemas,
       "reset",
       "resetAccount",
       "Set the usage of an account to zero",
@@ -341,6 +319,7 @@ function actionsOf(accounts: AccountStore): Operation[] {
       (id, call) => call.transact(accounts.changingUsage(id, (usage) => reset(usage, call.now))),
     ),
     action(
+      schemas,
       "close",
       "closeAccount",
       "Close an account",
@@ -423,6 +402,7 @@ async function change(
 
 /** An operation `POST /accounts/{id}/NAME` that changes an open account, and returns it. */
 function action(
+  schemas: OperatorSchemas,
   name: string,
   id: string,
   summary: string,
@@ -436,7 +416,7 @@ function action(
     path: `${ACCOUNTS_PATH}/{id}/${name}`,
     summary,
     description,
-    answers: SHOWN_ACCOUNT,
+    answers: shownAccount(schemas),
   }, async ({ params: { id } }, call: Call) => {
     const changed = open(await act(id, call), id);
     call.note(id);
@@ -446,37 +426,34 @@ function action(
 
 /** The 200 with an account. */
 function answered(state: Seen, { now }: Call): Response {
-  return shown<typeof ACCOUNT>(viewOf(state, now));
+  return shown<OperatorSchemas["account"]>(viewOf(state, now));
 }
 
 /** The 201 with an account and its key. */
 function issued({ account, apiKey }: Issued, usage: Usage, { base, now }: Call): Response {
   const view = viewOf({ holder: account, usage }, now);
   const location = `${base}${ACCOUNTS_PATH}/${account.id}`;
-  return shown<typeof ISSUED>({ account: view, apiKey }, 201, { location });
+  return shown<OperatorSchemas["issued"]>({ account: view, apiKey }, 201, { location });
 }
 
-/**
- * A plan and its limits: those of Enterprise as given, or as the account had them.
- *
- * @throws {ApiError} `invalid_request`
- */
-function planOf(
-  { plan, limits }: { readonly plan?: Plan; readonly limits?: Partial<Limits> },
-  before?: Account,
-): Pick<NewAccount, "plan" | "limits"> {
-  const chosen = plan ?? before?.plan ?? "free";
-  if (chosen !== "enterprise") {
-    if (limits === undefined) return { plan: chosen, limits: PLAN_LIMITS[chosen] };
-    throw invalid(`The field limits is for the enterprise plan; the ${chosen} plan has fixed limits.`);
-  }
-  const { minute, day } = { ...(before?.plan === "enterprise" ? before.limits : {}), ...limits };
-  if (minute !== undefined && day !== undefined) return { plan: chosen, limits: { minute, day } };
-  throw invalid("The fields limits.minute and limits.day are required for the enterprise plan.");
+/** The plan of new accounts, in a request. */
+function planMembers(plans: Plans, { planName }: OperatorSchemas) {
+  return {
+    plan: optional(planName, plans.signUp),
+    limits: optional(object({ minute: LIMIT, day: LIMIT }, { description: limitsText(plans) })),
+  };
 }
 
-function invalid(message: string): ApiError {
-  return new ApiError(ERRORS.invalid_request, message);
+function limitsText({ own }: Plans): string {
+  return `Requests allowed in each window; only for the ${own} plan, whose limits are agreed`;
+}
+
+function shownAccount({ account }: OperatorSchemas) {
+  return { 200: { description: "The account", body: account, headers: ["Cache-Control"] } };
+}
+
+function issuedKey({ issued }: OperatorSchemas, description: string) {
+  return { 201: { description, body: issued, headers: ["Cache-Control", "Location"] } };
 }
 
 function open<Found>(found: Found | null, id: string): Found {

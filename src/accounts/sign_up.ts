@@ -3,12 +3,13 @@ import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from
 import { ApiError, type ErrorKind, operation, WAIT } from "../web/mod.ts";
 import { named, object } from "../web/schema.ts";
 import { hasCalled } from "../limits/mod.ts";
-import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
-import { ACCOUNT_NAME, type Issued, PLAN_LIMITS } from "./account.ts";
+import { ACCESS, type Call, type Operation, type Plans } from "../resource/mod.ts";
+import { ACCOUNT_NAME, type Issued } from "./account.ts";
 import { ACCOUNT_TAG } from "./account_operations.ts";
-import type { AccountState, AccountStore } from "./account_store.ts";
-import { NO_IDEMPOTENCY_KEY, shown, SIGNED_UP_ACCOUNT } from "./account_view.ts";
+import type { AccountState, AccountStore, NewAccount } from "./account_store.ts";
+import { type ClientSchemas, NO_IDEMPOTENCY_KEY, shown } from "./account_view.ts";
 import { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
+import { planOf } from "./plans.ts";
 
 const UNUSED_FOR = 30 * DAY;
 const SWEEP_PAGE = 20;
@@ -49,7 +50,14 @@ export const DAILY: Required<OwnLimit> = {
 const CREATION = named("AccountCreation", object({ name: ACCOUNT_NAME }, { examples: [{ name: "me" }] }));
 
 /** The operation by which clients create accounts, if sign-up is open. */
-export function signUpOperation(accounts: AccountStore, isOpen: boolean): Operation {
+export function signUpOperation(
+  accounts: AccountStore,
+  { plans, schemas, isOpen }: {
+    readonly plans: Plans;
+    readonly schemas: ClientSchemas;
+    readonly isOpen: boolean;
+  },
+): Operation {
   return operation({
     id: "createAccount",
     method: "POST",
@@ -58,8 +66,8 @@ export function signUpOperation(accounts: AccountStore, isOpen: boolean): Operat
     tag: ACCOUNT_TAG,
     summary: "Sign up",
     description:
-      "Creates an account on the free plan and returns its API key, which is shown only once. An address can create " +
-      `${HOURLY.count} accounts an hour, and all addresses together ${
+      `Creates an account on the ${plans.signUp} plan and returns its API key, which is shown only once. An address ` +
+      `can create ${HOURLY.count} accounts an hour, and all addresses together ${
         DAILY.count.toLocaleString("en")
       } a day. The limit ` +
       "headers describe the hourly limit, or the limit that refused the request. Do not send an Idempotency-Key: it is " +
@@ -70,7 +78,7 @@ export function signUpOperation(accounts: AccountStore, isOpen: boolean): Operat
     answers: {
       201: {
         description: "The account and its API key",
-        body: SIGNED_UP_ACCOUNT,
+        body: schemas.signedUpAccount,
         headers: ["Cache-Control"],
       },
     },
@@ -81,22 +89,22 @@ export function signUpOperation(accounts: AccountStore, isOpen: boolean): Operat
       throw new ApiError(SIGN_UP_CLOSED, message);
     },
   }, async ({ body: { name } }, call: Call) => {
-    const { issued, left } = await call.transact(signingUp(accounts, name, call));
+    const { issued, left } = await call.transact(signingUp(accounts, { name, ...planOf(plans, {}) }, call));
     const { account: { id, plan }, apiKey } = issued;
     const headers = limitHeaders(HOURLY, { left, reset: endOf(HOURLY, call.now), now: call.now });
-    return shown<typeof SIGNED_UP_ACCOUNT>({ id, name, plan, apiKey }, 201, headers);
+    return shown<ClientSchemas["signedUpAccount"]>({ id, name, plan, apiKey }, 201, headers);
   });
 }
 
 /** Creates an account. `left` is how many more the address can create in this hour. */
 function signingUp(
   accounts: AccountStore,
-  name: string,
+  chosen: Pick<NewAccount, "name" | "plan" | "limits">,
   { now, address }: Call,
 ): Transaction<{ issued: Issued; left: number }> {
   const hourKey = [BY_HOUR, Math.floor(now / HOUR), address()];
   const dayKey = [BY_DAY, Math.floor(now / DAY)];
-  const creation = accounts.creating({ name, plan: "free", limits: PLAN_LIMITS.free, signedUp: true }, now);
+  const creation = accounts.creating({ ...chosen, signedUp: true }, now);
   return {
     ...creation,
     reads: [hourKey, dayKey],
@@ -122,6 +130,7 @@ function signingUp(
 export async function sweepSignUps(
   store: Store,
   remove: (id: string, condition: (state: AccountState) => boolean) => Promise<unknown>,
+  { signUp }: Plans,
   now: number,
 ): Promise<boolean> {
   const range = { start: [SIGN_UPS], end: [SIGN_UPS, now - UNUSED_FOR] };
@@ -129,7 +138,7 @@ export async function sweepSignUps(
   for (const { key } of entries) {
     await remove(
       String(key.at(-1)),
-      ({ holder, usage }) => holder.plan === "free" && holder.suspendedAt === null && !hasCalled(usage),
+      ({ holder, usage }) => holder.plan === signUp && holder.suspendedAt === null && !hasCalled(usage),
     );
     await store.remove([key]);
   }

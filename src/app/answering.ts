@@ -37,8 +37,8 @@ export function refusing(): Answering {
 }
 
 /** Refuses a request without the key or the token that its operation needs. */
-export function authorizing({ realm, environment }: Realm): Answering {
-  const unauthorized = unauthorizedIn({ realm, environment });
+export function authorizing(realm: Realm): Answering {
+  const unauthorized = unauthorizedIn(realm);
   return function authorize({ request, matched, admission }: Arrival): Response | undefined {
     if (matched.kind !== "found") return undefined;
     const { access } = matched.endpoint;
@@ -46,7 +46,7 @@ export function authorizing({ realm, environment }: Realm): Answering {
       return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
     }
     if (!needsToken(access) || !admission) return undefined;
-    return wrongOperatorToken(access, realm, request.headers.get("authorization"));
+    return wrongOperatorToken(access, realm.realm, request.headers.get("authorization"));
   };
 }
 

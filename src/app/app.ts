@@ -1,7 +1,7 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
 import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
-import { ACCESS, API_KEY_LIKE, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
+import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
 import type { Caller } from "./admission.ts";
 import {
@@ -52,12 +52,13 @@ const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method:
  *     record       writes metrics and the access log
  */
 export function createApp(options: AppOptions): App {
-  const { operations, publicUrl, admissions, transactions, realm, environment, onDeploy, inFlight } = options;
+  const { operations, publicUrl, admissions, transactions, realm, environment, keys, onDeploy, inFlight } =
+    options;
   const documentOf = documentsOf(operations);
   const arrive = createArrivals(options);
   const answering: readonly Answering[] = [
     refusing(),
-    authorizing({ realm, environment }),
+    authorizing({ realm, environment, keys }),
     handling({ admissions, transactions, onDeploy, realm }),
   ];
   const miss = missing(operations, documentOf);
@@ -141,9 +142,9 @@ function callerOf(arrival: Arrival, { hasToken }: Pick<AppOptions, "hasToken">):
 function asApiError(
   error: unknown,
   { id, now, matched }: Arrival,
-  { inFlight, environment, log }: Pick<AppOptions, "inFlight" | "environment" | "log">,
+  { inFlight, environment, keys, log }: Pick<AppOptions, "inFlight" | "environment" | "keys" | "log">,
 ): ApiError {
-  const known = apiErrorOf(error, API_KEY_LIKE);
+  const known = apiErrorOf(error, keys.secret);
   if (known) return known;
   if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
   const isExpected = error instanceof StoreUnavailable;

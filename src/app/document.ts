@@ -10,7 +10,6 @@ import {
   INTERFACE,
   LIMIT_HEADER_NAMES,
   type Operation,
-  ORIGINAL,
 } from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 
@@ -35,15 +34,15 @@ const DOCUMENT = named("Document", {
 const AND = new Intl.ListFormat("en-GB");
 
 /** Describes the document for clients. */
-export function interfaceForClients({ title, resources }: Catalogue): Interface {
+export function interfaceForClients(catalogue: Catalogue): Interface {
   return {
     ...INTERFACE,
-    original: ORIGINAL,
+    ...catalogue.interface,
     addedParameters: ADDED_PARAMETERS,
     path: BASE_PATH,
-    title,
+    title: catalogue.title,
     summary: `A catalogue of ${
-      AND.format(resources.map(({ nouns }) => nouns.many))
+      AND.format(catalogue.resources.map(({ nouns }) => nouns.many))
     }, with API keys, plans and exact rate limits.`,
     description: DESCRIPTION,
     credential: "The API key of an account, sent as a bearer token",

@@ -14,6 +14,8 @@ import {
 import { type Account, ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
 import { AccountStore } from "../accounts/account_store.ts";
+import { clientSchemas } from "../accounts/account_view.ts";
+import { KeyForm } from "../accounts/api_key.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
@@ -28,7 +30,7 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm"> {
+  extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm" | "keys"> {
   readonly catalogue: Catalogue;
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations;
@@ -69,6 +71,7 @@ export function createService(options: ServiceOptions): Service {
   const { catalogue, generations, store, environment, publicUrl, maxStalenessMs, onDeploy } = options;
   const { clock, clientAddress, log, metrics, inFlight, operatorTokens } = options;
   const realm = slugOf(catalogue.title, "-");
+  const keys = new KeyForm(catalogue);
   const versions = new Versions(store, { maxStalenessMs, metrics: metrics.engine });
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
   const transactions = new Transactions(store, { clock, metrics: metrics.engine });
@@ -81,14 +84,16 @@ export function createService(options: ServiceOptions): Service {
       log.event({ time, event: "ban", accountId, until: new Date(until).toISOString() });
     },
   });
-  const accounts = new AccountStore(store, accountsRow, environment, (state) => permits.usageOf(state));
+  const accounts = new AccountStore(store, accountsRow, {
+    environment,
+    keys,
+    usageOf: (state) => permits.usageOf(state),
+  });
   const shared = { store, transactions, versions, generations };
   const items = catalogue.resources.map((resource) => new Items(resource, shared));
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
   const operations = operationsOf(options, {
-    accounts,
-    items,
-    permits,
+    ...{ accounts, items, permits },
     hasMetrics: metricsTokens.length > 0,
   });
   requireDistinct(operations);
@@ -96,9 +101,9 @@ export function createService(options: ServiceOptions): Service {
     operations,
     permits,
     fetch: createApp({
-      ...{ operations, publicUrl, clock, clientAddress, transactions, onDeploy, realm, environment },
+      ...{ operations, publicUrl, clock, clientAddress, transactions, onDeploy, realm, environment, keys },
       ...{ log, metrics, inFlight },
-      admissions: new Admissions({ store, environment, versions, accounts: accountsRow, permits }),
+      admissions: new Admissions({ store, environment, keys, versions, accounts: accountsRow, permits }),
       hasToken: new Map([
         [ACCESS.operator, tokenCheck(operatorTokens)],
         [ACCESS.metrics, tokenCheck(metricsTokens)],
@@ -110,7 +115,12 @@ export function createService(options: ServiceOptions): Service {
     sweeps: [
       (now) => sweepReplies(store, now),
       (now) =>
-        sweepSignUps(store, (id, condition) => transactions.run(accounts.removing({ id }, condition)), now),
+        sweepSignUps(
+          store,
+          (id, condition) => transactions.run(accounts.removing({ id }, condition)),
+          catalogue.plans,
+          now,
+        ),
       (now) => sweepCounts(store, now),
       (now) => sweepDayTotals(store, now),
       () => store.sweep(),
@@ -139,16 +149,17 @@ function operationsOf(
   const described = { catalogue, publicUrl, securityContact, operations: () => operations };
   const ofPart = { ...described, store, environment, signUpIsOpen, version: VERSION };
   const scraped = { prefix, version: VERSION, store, metrics, parts: PARTS, inFlight, permits };
+  const schemas = clientSchemas(catalogue);
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
     ...PARTS.flatMap((part) => part.operations(ofPart)),
-    signUpOperation(accounts, signUpIsOpen),
-    ...accountOperations(accounts, realm),
+    signUpOperation(accounts, { plans: catalogue.plans, schemas, isOpen: signUpIsOpen }),
+    ...accountOperations(accounts, schemas, realm),
     ...documentOperations({ ...described, clock }),
     ...healthOperations(store, inFlight),
     ...(operatorTokens.length === 0
       ? []
-      : servedOperations({ store, accounts, items, parts: PARTS }, { title, publicUrl })),
+      : servedOperations({ store, accounts, catalogue, items, parts: PARTS }, publicUrl)),
     ...(hasMetrics ? [metricsOperation(scraped)] : []),
   ];
   return operations;

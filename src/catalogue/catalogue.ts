@@ -1,10 +1,22 @@
 import type { Catalogue } from "../resource/mod.ts";
+import { FORMER_KEY_PREFIXES, KEY_PREFIX } from "./identity.ts";
 import { PETS } from "./pets.ts";
+import { PLANS } from "./plans.ts";
 
-/** The name of this service, and its collections. To make the service your own, begin here. */
+/** What this service offers. To make the service your own, begin here. */
 export const CATALOGUE: Catalogue = {
   title: "Animal Store",
   resources: [PETS],
+  plans: PLANS,
+  keyPrefix: KEY_PREFIX,
+  formerKeyPrefixes: FORMER_KEY_PREFIXES,
+  interface: {
+    version: "1.0.0",
+    // Documents mark what is not part of this version.
+    original: "1.0.0",
+    contact: { name: "The operator of this service" },
+    license: { name: "MIT", identifier: "MIT" },
+  },
 };
 
 /** The default of KV_PATH. */

@@ -3,18 +3,19 @@ import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
 import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
-import { ACCOUNT_NAME, MAX_NAME_LENGTH, PLAN, type Plan, PLAN_NAMES } from "../accounts/account.ts";
+import type { Catalogue, Plans } from "../resource/mod.ts";
+import { ACCOUNT_NAME, MAX_NAME_LENGTH } from "../accounts/account.ts";
 import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
-import { ACCOUNT, type AccountView, USAGE_DAYS } from "../accounts/account_view.ts";
 import {
-  ACCOUNTS_PATH,
-  CREATIONS,
-  ISSUED,
-  LISTED_ACCOUNTS,
+  type AccountView,
   MAX_BATCH,
   MAX_LISTED,
-  REFERENCE,
-} from "../accounts/operator_operations.ts";
+  type OperatorSchemas,
+  operatorSchemas,
+  USAGE_DAYS,
+} from "../accounts/account_view.ts";
+import { ACCOUNTS_PATH, REFERENCE } from "../accounts/operator_operations.ts";
+import { planNames } from "../accounts/plans.ts";
 import { type Client, Unanswered } from "./client.ts";
 import {
   type Arguments,
@@ -27,11 +28,11 @@ import {
 } from "./command_line.ts";
 import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
-type IssuedKey = Parsed<typeof ISSUED>;
+type IssuedKey = Parsed<OperatorSchemas["issued"]>;
 
 /** A plan as requests have it. */
 interface ChosenPlan {
-  readonly plan: Plan;
+  readonly plan: string;
   readonly limits?: Limits;
 }
 
@@ -39,65 +40,88 @@ const EXPECTED_NAME = `1 to ${MAX_NAME_LENGTH} printable characters, not only wh
 const REPLACE = "replace it with accounts rotate ID.";
 const OF_PLAN = { "per-minute": { value: "N" }, "per-day": { value: "N" } };
 
-/** Commands on accounts. */
-export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
-  name: "accounts",
-  note: "ID is the acct_... that create and list print, not the key.",
-  commands: {
-    create: {
-      words: ["NAME"],
-      options: { plan: { value: PLAN_NAMES.join("|") }, ...OF_PLAN, reference: { value: "TEXT" } },
-      help: `create an account and print its API key, which is shown only once; the default plan is free, and
-        enterprise needs --per-minute and --per-day. No two accounts can have the same --reference, such as your own
-        id of a customer. If NAME is -, create an account for each name on standard input, and print NAME, a tab and
-        the key of each; if you press Ctrl-C, some accounts may exist whose keys were not printed: see accounts list`,
-      prepare({ words: [name = ""], options }, io) {
-        const plan = parsePlan(options.get("plan")?.at(-1) ?? "free", options);
-        if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
-          throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
-        }
-        const reference = options.get("reference")?.at(-1);
-        if (reference !== undefined && !isValid(REFERENCE, reference)) {
-          throw new UsageError("--reference must have 1 to 100 visible ASCII characters");
-        }
-        if (reference !== undefined && name === "-") {
-          throw new UsageError("--reference is for one NAME, not for -");
-        }
-        return async (client) => {
-          const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, LISTED_ACCOUNTS).catch(
-            () => [],
-          );
-          const created: AccountView[] = [];
-          if (name === "-") await createMany(plan, client, io, created);
-          else {
-            await create([{ name, reference }], plan, client, io, async (issued) => {
-              await printKey("Created", issued, io);
-              created.push(issued.account);
-            });
-          }
-          const own = new Set(created.map(({ id }) => id));
-          const others = (await first).filter(({ id }) => !own.has(id));
-          const environment = created[0]?.environment;
-          const warning = environment &&
-            foreignWarning(new Set(others.map((other) => other.environment)), environment);
-          if (warning) io.err(warning);
-        };
-      },
+/** Commands on accounts, with the plans of a catalogue. */
+export function accountCommands(catalogue: Catalogue): CommandGroup<Client> {
+  const { plans } = catalogue;
+  const schemas = operatorSchemas(catalogue);
+  return {
+    name: "accounts",
+    note: "ID is the acct_... that create and list print, not the key.",
+    commands: {
+      create: createCommand(plans, schemas),
+      list: listCommand(schemas),
+      ...readingCommands(schemas),
+      plan: planCommand(plans, schemas),
+      ...changingCommands(schemas),
+      delete: DELETE,
     },
-    list: {
-      options: { json: {} },
-      help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
-      prepare({ options }, io) {
-        return async (client) => {
-          const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, LISTED_ACCOUNTS);
-          const write = startTable(COLUMNS, options.has("json"), io);
-          for await (const account of all) await write(account);
-        };
-      },
+  };
+}
+
+function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
+  return {
+    words: ["NAME"],
+    options: { plan: { value: planNames(plans).join("|") }, ...OF_PLAN, reference: { value: "TEXT" } },
+    help:
+      `create an account and print its API key, which is shown only once; the default plan is ${plans.signUp}, and
+      ${plans.own} needs --per-minute and --per-day. No two accounts can have the same --reference, such as your own
+      id of a customer. If NAME is -, create an account for each name on standard input, and print NAME, a tab and
+      the key of each; if you press Ctrl-C, some accounts may exist whose keys were not printed: see accounts list`,
+    prepare({ words: [name = ""], options }, io) {
+      const plan = parsePlan(plans, options.get("plan")?.at(-1) ?? plans.signUp, options);
+      if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
+        throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+      }
+      const reference = options.get("reference")?.at(-1);
+      if (reference !== undefined && !isValid(REFERENCE, reference)) {
+        throw new UsageError("--reference must have 1 to 100 visible ASCII characters");
+      }
+      if (reference !== undefined && name === "-") {
+        throw new UsageError("--reference is for one NAME, not for -");
+      }
+      return async (client) => {
+        const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, schemas.accounts).catch(
+          () => [],
+        );
+        const created: AccountView[] = [];
+        if (name === "-") await createMany(plan, schemas, client, io, created);
+        else {
+          await create([{ name, reference }], plan, schemas, client, io, async (issued) => {
+            await printKey("Created", issued, io);
+            created.push(issued.account);
+          });
+        }
+        const own = new Set(created.map(({ id }) => id));
+        const others = (await first).filter(({ id }) => !own.has(id));
+        const environment = created[0]?.environment;
+        const warning = environment &&
+          foreignWarning(new Set(others.map((other) => other.environment)), environment);
+        if (warning) io.err(warning);
+      };
     },
+  };
+}
+
+function listCommand(schemas: OperatorSchemas): Command<Client> {
+  return {
+    options: { json: {} },
+    help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
+    prepare({ options }, io) {
+      return async (client) => {
+        const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, schemas.accounts);
+        const write = startTable(COLUMNS, options.has("json"), io);
+        for await (const account of all) await write(account);
+      };
+    },
+  };
+}
+
+/** Commands that show an account, or its new key. */
+function readingCommands(schemas: OperatorSchemas): Readonly<Record<string, Command<Client>>> {
+  return {
     show: ofAccount({
       help: "print an account and its usage, as JSON",
-      answer: ACCOUNT,
+      answer: schemas.account,
       request: () => ["GET"],
       print: (account, { out }) => out(printableJson(JSON.stringify(account, null, 2))),
     }),
@@ -120,7 +144,7 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
       help:
         `create and print a new key for the account; all earlier keys stop working immediately, except that --grace
         (s, m, h or d) keeps the current one valid for that long`,
-      answer: ISSUED,
+      answer: schemas.issued,
       request({ options }) {
         const grace = options.get("grace")?.at(-1);
         return ["POST", "/rotate", {
@@ -129,49 +153,69 @@ export const ACCOUNT_COMMANDS: CommandGroup<Client> = {
       },
       print: (issued, io) => printKey("Rotated", issued, io),
     }),
-    plan: {
-      ...change(
-        "Moved",
-        "move the account to another plan",
-        ({ words: [, plan = ""], options }) => ["PATCH", "", parsePlan(plan, options)],
-      ),
-      words: ["ID", "PLAN"],
-      options: OF_PLAN,
-    },
+  };
+}
+
+function planCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
+  return {
+    ...change(
+      schemas,
+      "Moved",
+      "move the account to another plan",
+      ({ words: [, plan = ""], options }) => ["PATCH", "", parsePlan(plans, plan, options)],
+    ),
+    words: ["ID", "PLAN"],
+    options: OF_PLAN,
+  };
+}
+
+/** Commands that change an account. */
+function changingCommands(schemas: OperatorSchemas): Readonly<Record<string, Command<Client>>> {
+  return {
     suspend: change(
+      schemas,
       "Suspended",
       `refuse every request from the account with 403 account_suspended, until you run resume ID; its keys and items
         stay, and no other command ends the suspension`,
       () => ["PATCH", "", { suspended: true }],
     ),
-    resume: change("Resumed", "end the account's suspension", () => ["PATCH", "", { suspended: false }]),
+    resume: change(
+      schemas,
+      "Resumed",
+      "end the account's suspension",
+      () => ["PATCH", "", { suspended: false }],
+    ),
     unban: change(
+      schemas,
       "Unbanned",
       "end the account's ban, and clear its refusals and earlier bans",
       () => ["POST", "/unban"],
     ),
     reset: change(
+      schemas,
       "Reset",
       "set the account's usage for this minute and today to zero; a ban stays",
       () => ["POST", "/reset"],
     ),
     close: change(
+      schemas,
       "Closed",
       "close the account permanently; its keys stop working",
       () => ["POST", "/close"],
     ),
-    delete: {
-      words: ["ID"],
-      help: `delete a closed account and its data; its items stay, and the
-        responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
-      prepare(args, { err }) {
-        const id = idIn(args);
-        return async (client) => {
-          await client.send("DELETE", pathOf(id));
-          err(`Deleted: account ${id}.`);
-        };
-      },
-    },
+  };
+}
+
+const DELETE: Command<Client> = {
+  words: ["ID"],
+  help: `delete a closed account and its data; its items stay, and the
+    responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
+  prepare(args, { err }) {
+    const id = idIn(args);
+    return async (client) => {
+      await client.send("DELETE", pathOf(id));
+      err(`Deleted: account ${id}.`);
+    };
   },
 };
 
@@ -198,13 +242,20 @@ function ofAccount<Answer>({ answer, request, print, ...rest }: AccountCommand<A
 }
 
 /** A command that changes an account, and prints `what` was done, such as `Resumed`. */
-function change(what: string, help: string, request: (args: Arguments) => AccountRequest): Command<Client> {
+function change(
+  { account: answer }: OperatorSchemas,
+  what: string,
+  help: string,
+  request: (args: Arguments) => AccountRequest,
+): Command<Client> {
   const print = (account: AccountView, { err }: CommandIo) => err(`${what}: ${describe(account)}`);
-  return ofAccount({ help, answer: ACCOUNT, request, print });
+  return ofAccount({ help, answer, request, print });
 }
 
 function idIn({ name, words: [id = ""] }: Arguments): string {
-  if (id.startsWith("as_")) throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
+  if (/_(?:live|test)_/.test(id)) {
+    throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
+  }
   if (!/^\w+$/.test(id)) throw new UsageError("The ID must have only letters, digits and _");
   return id;
 }
@@ -213,17 +264,20 @@ function pathOf(id: string): string {
   return `${ACCOUNTS_PATH}/${id}`;
 }
 
-/** Parses a plan and its limits. Those of Enterprise come from `--per-minute` and `--per-day`. */
-function parsePlan(plan: string, options: Arguments["options"]): ChosenPlan {
-  if (!PLAN.accepts(plan)) throw new UsageError(`The plan must be one of ${PLAN_NAMES.join(", ")}`);
+/** Parses a plan and its limits. Those that are agreed come from `--per-minute` and `--per-day`. */
+function parsePlan(plans: Plans, plan: string, options: Arguments["options"]): ChosenPlan {
+  const names = planNames(plans);
+  if (!names.includes(plan)) throw new UsageError(`The plan must be one of ${names.join(", ")}`);
   const perMinute = options.get("per-minute")?.at(-1);
   const perDay = options.get("per-day")?.at(-1);
-  if (plan !== "enterprise") {
+  if (plan !== plans.own) {
     if (perMinute === undefined && perDay === undefined) return { plan };
-    throw new UsageError(`--per-minute and --per-day are for enterprise; the ${plan} plan has fixed limits`);
+    throw new UsageError(
+      `--per-minute and --per-day are for ${plans.own}; the ${plan} plan has fixed limits`,
+    );
   }
   if (perMinute === undefined || perDay === undefined) {
-    throw new UsageError("The enterprise plan requires --per-minute N and --per-day N");
+    throw new UsageError(`The ${plan} plan requires --per-minute N and --per-day N`);
   }
   return {
     plan,
@@ -259,6 +313,7 @@ const PAUSES = [1_000, 5_000, 15_000];
 async function create(
   accounts: readonly { readonly name: string; readonly reference?: string | undefined }[],
   plan: ChosenPlan,
+  schemas: OperatorSchemas,
   client: Client,
   { err }: CommandIo,
   print: (issued: IssuedKey) => Promise<void>,
@@ -267,14 +322,16 @@ async function create(
   let left = accounts.map(({ name, reference = crypto.randomUUID() }) => ({ name, reference }));
   const attempt = async () => {
     const body = { ...plan, accounts: left };
-    const creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, CREATIONS, body);
+    const creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, schemas.creations, body);
     for (const { reference, accountId: id, ...created } of creations) {
       if (id !== undefined && given.has(reference)) {
         throw new CommandError(
           `Account ${id} has this reference. To give it a new key: accounts rotate ${id}`,
         );
       }
-      const { account, apiKey } = id ? await client.call("POST", `${pathOf(id)}/rotate`, ISSUED) : created;
+      const { account, apiKey } = id
+        ? await client.call("POST", `${pathOf(id)}/rotate`, schemas.issued)
+        : created;
       if (account === undefined || apiKey === undefined) continue;
       await print({ account, apiKey });
       left = left.filter((one) => one.reference !== reference);
@@ -299,6 +356,7 @@ const PROGRESS = 500;
 /** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and adds it to `made`. */
 async function createMany(
   plan: ChosenPlan,
+  schemas: OperatorSchemas,
   client: Client,
   io: CommandIo,
   made: AccountView[],
@@ -309,7 +367,7 @@ async function createMany(
   for (let start = 0; start < names.length; start += MAX_BATCH) {
     const some = names.slice(start, start + MAX_BATCH).map((name) => ({ name }));
     try {
-      await create(some, plan, client, io, async ({ account, apiKey }) => {
+      await create(some, plan, schemas, client, io, async ({ account, apiKey }) => {
         await io.out(`${printable(account.name)}\t${apiKey}`);
         made.push(account);
       });

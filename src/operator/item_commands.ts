@@ -2,7 +2,6 @@ import {
   Invalid,
   type JsonObject,
   type Members,
-  phraseOf,
   resolved,
   type Schema,
   stringifyJson,
@@ -131,7 +130,7 @@ function parseFields(
     if (!(error instanceof Invalid)) throw error;
     const nameOption = (fault: string) =>
       fault.replace(/^The field (\w+)/, (_, name) => `--${optionOf(name)}`);
-    throw new UsageError(error.faults.map((fault) => nameOption(phraseOf(fault))).join("; "));
+    throw new UsageError(error.faults.map(nameOption).join("; "));
   }
 }
 

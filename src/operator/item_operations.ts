@@ -28,7 +28,7 @@ import {
 } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { requiringOpen } from "../accounts/account_store.ts";
-import { EXAMPLE, shown } from "../accounts/account_view.ts";
+import { EXAMPLE_ID, shown } from "../accounts/account_view.ts";
 
 /** Maximum number of items in a page. */
 export const MAX_ITEMS = 500;
@@ -58,7 +58,7 @@ export function ownedCreationOf(resource: Resource): Schema<JsonObject> {
   const { item, examples } = resource;
   return named(
     `Owned${item}Creation`,
-    object(ownedFieldsOf(resource), { examples: [{ ...examples.item, accountId: EXAMPLE.id }] }),
+    object(ownedFieldsOf(resource), { examples: [{ ...examples.item, accountId: EXAMPLE_ID }] }),
   );
 }
 

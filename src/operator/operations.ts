@@ -2,7 +2,7 @@ import type { Store } from "../engine/mod.ts";
 import { ConcurrencyLimit, type ErrorKind, jsonResponse, NO_STORE, operation, WAIT } from "../web/mod.ts";
 import { type Interface, openApiDocument } from "../web/openapi.ts";
 import { stringifyJson } from "../web/schema.ts";
-import { ACCESS, INTERFACE, type Items, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Catalogue, INTERFACE, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_operations.ts";
@@ -13,6 +13,7 @@ import type { Part } from "./part.ts";
 export interface OperatorStores {
   readonly store: Store;
   readonly accounts: AccountStore;
+  readonly catalogue: Catalogue;
   /** The optional parts of the service. */
   readonly parts: readonly Part[];
   /** All collections. */
@@ -35,14 +36,15 @@ export const PROXY_ERRORS: readonly ErrorKind[] = [
   },
 ];
 
-/** Describes the document for operators of a service with this title. */
-export function interfaceForOperators(title: string): Interface {
+/** Describes the document for operators. */
+export function interfaceForOperators(catalogue: Catalogue): Interface {
   return {
     ...INTERFACE,
+    ...catalogue.interface,
     original: undefined,
     addedParameters: [],
     path: "/operator/v1",
-    title: `${title} for operators`,
+    title: `${catalogue.title} for operators`,
     summary: "Accounts, plans, usage and items of the service.",
     description:
       `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time. A body can
@@ -65,25 +67,17 @@ const REQUESTS_AT_ONCE = 8;
 export function operatorOperations(stores: OperatorStores): Operation[] {
   const removals = stores.parts.flatMap(({ removal }) => removal ?? []);
   return [
-    ...operatorAccountOperations(stores.accounts, removals),
+    ...operatorAccountOperations(stores.accounts, stores.catalogue, removals),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap(ownedItemOperations),
   ];
 }
 
-/** Options of {@linkcode servedOperations}. */
-export interface ServedOptions {
-  /** The name of the service. */
-  readonly title: string;
-  /** Prefix of the service's URLs; undefined for relative ones. */
-  readonly publicUrl: string | undefined;
-}
-
-/** Operators' operations as the service offers them: with bounds, and with a document. */
-export function servedOperations(
-  stores: OperatorStores,
-  { title, publicUrl = "" }: ServedOptions,
-): Operation[] {
+/**
+ * Operators' operations as the service offers them: with bounds, and with a document. `publicUrl` is the prefix of the
+ * service's URLs; relative ones have none.
+ */
+export function servedOperations(stores: OperatorStores, publicUrl: string = ""): Operation[] {
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being handled");
   const operations: readonly Operation[] = operatorOperations(stores).map((operation) => ({
     ...operation,
@@ -101,9 +95,12 @@ export function servedOperations(
       summary: "Get the OpenAPI document of operators' operations",
     },
     () =>
-      jsonResponse(stringifyJson(openApiDocument(operations, publicUrl, interfaceForOperators(title))), {
-        headers: NO_STORE,
-      }),
+      jsonResponse(
+        stringifyJson(openApiDocument(operations, publicUrl, interfaceForOperators(stores.catalogue))),
+        {
+          headers: NO_STORE,
+        },
+      ),
   );
   return [...operations, getDocument];
 }

@@ -3,8 +3,9 @@ import type { DeclaredOperation } from "../web/mod.ts";
 import { bodyTypeOf, type InputMember, inputsOf } from "../web/openapi.ts";
 import { resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import { ACCESS } from "../resource/mod.ts";
-import { PLAN_LIMITS } from "../accounts/account.ts";
-import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
+import type { Catalogue } from "../resource/mod.ts";
+import { type Environment, keyStart } from "../accounts/api_key.ts";
+import { planOf } from "../accounts/plans.ts";
 import { type Html, html } from "./html.ts";
 import { PRINT } from "../catalogue/identity.ts";
 
@@ -18,21 +19,22 @@ const QUESTIONS: Readonly<Record<string, string>> = {
 export interface ConsoleOptions {
   readonly publicUrl: string;
   readonly environment: Environment;
+  readonly catalogue: Catalogue;
   readonly signUpIsOpen: boolean;
 }
 
 /** The console for these operations. The first one must be a list: it is the first call, and the race repeats it. */
 export function consoleSection(
   operations: readonly DeclaredOperation[],
-  { publicUrl, environment, signUpIsOpen }: ConsoleOptions,
+  { publicUrl, environment, catalogue, signUpIsOpen }: ConsoleOptions,
 ): Html {
   const [first] = operations;
   const adding = operations.find(({ method, path }) => method === "POST" && path === first?.path);
   return html`
     <section id="console" class="scripted" aria-label="Console"
       data-base="${publicUrl}" data-key="${signUpIsOpen ? "make" : "paste"}">
-      ${keyForm(KEY_PREFIXES[environment])}
-      ${meter(PLAN_LIMITS.free.minute)}
+      ${keyForm(keyStart(catalogue.keyPrefix, environment))}
+      ${meter(planOf(catalogue.plans, {}).limits.minute)}
       ${callForm(operations)}
       <section id="answer" aria-label="Response" tabindex="-1" data-kind="example">
         <div class="row">
@@ -82,7 +84,7 @@ function keyForm(prefix: string): Html {
   `;
 }
 
-/** A print for each request of the minute of the free plan. */
+/** A print for each request of the minute of the plan that sign-up gives. */
 function meter(limit: number): Html {
   const prints = Array.from(
     { length: limit },

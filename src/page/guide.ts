@@ -3,7 +3,7 @@ import { type ErrorKind, FIX } from "../web/mod.ts";
 import { resolved } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "../resource/mod.ts";
-import { PLAN_LIMITS } from "../accounts/account.ts";
+import type { Plans } from "../resource/mod.ts";
 import { type Content, type Html, html } from "./html.ts";
 
 const RETRY = `let resumeAt = 0; // for all requests with the same key
@@ -55,7 +55,7 @@ export function copyable(id: string, name: string, text: Content): Html {
 }
 
 /** Limits and bans, plan by plan. */
-export function limitsSection(): Html {
+export function limitsSection({ limits, own }: Plans): Html {
   return section("limits", "Limits", [
     html`
       <table>
@@ -67,9 +67,9 @@ export function limitsSection(): Html {
           </tr>
         </thead>
         <tbody>
-          ${Object.entries(PLAN_LIMITS).map(planRow)}
+          ${Object.entries(limits).map(planRow)}
           <tr>
-            <th scope="row">enterprise</th>
+            <th scope="row">${own}</th>
             <td class="number" colspan="2">as agreed</td>
           </tr>
         </tbody>

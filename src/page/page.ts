@@ -1,7 +1,7 @@
 import type { DeclaredOperation } from "../web/mod.ts";
 import { bodyTypeOf, errorsOfAll, isDocumented } from "../web/openapi.ts";
-import { ACCESS, BASE_PATH, type Catalogue, INTERFACE } from "../resource/mod.ts";
-import { type Environment, KEY_PREFIXES } from "../accounts/api_key.ts";
+import { ACCESS, BASE_PATH, type Catalogue } from "../resource/mod.ts";
+import { type Environment, keyStart } from "../accounts/api_key.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
 import { consoleSection, exampleOf } from "./console.ts";
 import {
@@ -133,14 +133,17 @@ export function renderPage(options: PageOptions): string {
       <h1>${title}</h1>
       <p class="lead">${LEAD.map((sentence) => [html`<span>${sentence}</span>`, " "])}</p>
     </div>
-    ${consoleSection(operations, { publicUrl, environment, signUpIsOpen })}
+    ${consoleSection(operations, { publicUrl, environment, catalogue, signUpIsOpen })}
     <div class="words">
     ${steps(operations, sampleBase, signUpIsOpen)}
     <p class="small">
-      This is a ${environment} service: its keys begin with <code>${KEY_PREFIXES[environment]}</code>.
+      This is a ${environment} service: its keys begin with <code>${keyStart(
+        catalogue.keyPrefix,
+        environment,
+      )}</code>.
     </p>
-    ${referenceSection(operations, publicUrl)}
-    ${limitsSection()}
+    ${referenceSection(operations, { base: publicUrl, original: catalogue.interface.original })}
+    ${limitsSection(catalogue.plans)}
     ${errorsSection(errorsOfAll(operations, PROXY_ERRORS))}
     ${retriesSection(nouns)}
     ${conditionsSection(nouns)}
@@ -150,7 +153,7 @@ export function renderPage(options: PageOptions): string {
     </main>
     <footer class="words small">
       <p>${title} ${version}</p>
-      <p>${INTERFACE.license.name} licence</p>
+      <p>${catalogue.interface.license.name} licence</p>
       ${SOURCE === undefined ? "" : html`<p><a href="${SOURCE}">Source</a></p>`}
       ${securityContact === undefined ? "" : html`<p><a href="${securityContact}">Contact</a></p>`}
       <p><a href="${publicUrl}/ready">Status</a></p>

@@ -1,24 +1,31 @@
 // The reference: each operation as a line that a click opens.
 import type { DeclaredOperation, ErrorKind } from "../web/mod.ts";
 import { errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
-import { ACCESS, ORIGINAL } from "../resource/mod.ts";
+import { ACCESS } from "../resource/mod.ts";
 import { section } from "./guide.ts";
 import { type Content, type Html, html, prose } from "./html.ts";
 
-/** All operations, by tag. */
-export function referenceSection(operations: readonly DeclaredOperation[], base: string): Html {
+/** All operations, by tag. Those that the `original` version of the interface does not have are marked. */
+export function referenceSection(
+  operations: readonly DeclaredOperation[],
+  { base, original }: { readonly base: string; readonly original: string | undefined },
+): Html {
   const ofKeys = commonErrors(operations.filter(({ access }) => access === ACCESS.key));
   const ofBodies = commonErrors(operations.filter(({ body }) => body)).difference(ofKeys);
   return section("operations", "Operations", [
     [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([tag, own]) => [
       html`<h3>${tag}</h3>`,
       own.map((operation) =>
-        article(operation, new Set(errorsOf(operation)).difference(ofKeys).difference(ofBodies))
+        article(
+          operation,
+          original !== undefined && operation.isExtension === true,
+          new Set(errorsOf(operation)).difference(ofKeys).difference(ofBodies),
+        )
       ),
     ]),
     html`
       <p class="small">
-        ${ORIGINAL && `* Not part of the original interface, version ${ORIGINAL}.`} For tools, there is
+        ${original && `* Not part of the original interface, version ${original}.`} For tools, there is
         <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document.
       </p>
       <p class="small">Every operation that needs a key can return ${links(ofKeys)}; with a body, also
@@ -47,15 +54,13 @@ function links(kinds: ReadonlySet<ErrorKind>): Content {
  * An operation: its line; its inputs, except Prefer, which the page explains once; its responses; and the errors that are
  * not common to all operations.
  */
-function article(operation: DeclaredOperation, errors: ReadonlySet<ErrorKind>): Html {
-  const { id, method, path, summary, description, deprecated, isExtension, answers } = operation;
+function article(operation: DeclaredOperation, isMarked: boolean, errors: ReadonlySet<ErrorKind>): Html {
+  const { id, method, path, summary, description, deprecated, answers } = operation;
   return html`
     <details class="operation">
       <summary>
         <h4><b>${method}</b> <code>${path}</code>
-          <span>${summary}${isExtension && ORIGINAL ? " *" : ""} ${deprecated
-            ? html`<em>deprecated</em>`
-            : ""}</span></h4>
+          <span>${summary}${isMarked ? " *" : ""} ${deprecated ? html`<em>deprecated</em>` : ""}</span></h4>
       </summary>
       <article id="${id}" aria-label="${summary}">
         <a class="try scripted" href="#${id}" data-try="${id}" aria-label="Try it: ${summary}">Try it</a>

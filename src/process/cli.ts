@@ -2,7 +2,8 @@ import { isUrl, MEMORY, OpenError, openStore, Transactions, Versions } from "../
 import { type Catalogue, Items, openCollections, ResourceError } from "../resource/mod.ts";
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
-import { ACCOUNT_COMMANDS } from "../operator/account_commands.ts";
+import { KeyForm } from "../accounts/api_key.ts";
+import { accountCommands } from "../operator/account_commands.ts";
 import { backUp, restore } from "../operator/backup.ts";
 import { Client, remoteFetch } from "../operator/client.ts";
 import {
@@ -28,8 +29,12 @@ interface StoreFile extends CopyOptions {
 }
 
 /** Commands that are clients of operators' operations on a catalogue. */
-export function clientTasks({ resources }: Catalogue): readonly Task<Client>[] {
-  return [ACCOUNT_COMMANDS, itemCommands(resources), ...PARTS.flatMap(({ commands }) => commands ?? [])];
+export function clientTasks(catalogue: Catalogue): readonly Task<Client>[] {
+  return [
+    accountCommands(catalogue),
+    itemCommands(catalogue.resources),
+    ...PARTS.flatMap(({ commands }) => commands ?? []),
+  ];
 }
 
 /** Commands on the store's file. They need neither the service nor the network. */
@@ -106,10 +111,12 @@ async function runLocally(
     const generations = await openCollections(store, catalogue, { create: false });
     const versions = new Versions(store);
     const transactions = new Transactions(store, { clock });
+    const keys = new KeyForm(catalogue);
     const shared = { store, transactions, versions, generations };
     const items = catalogue.resources.map((resource) => new Items(resource, shared));
     const operations = operatorOperations({
-      accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), environment),
+      catalogue,
+      accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),
       items,
       store,
       parts: PARTS,

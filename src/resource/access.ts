@@ -57,11 +57,7 @@ export const UNAVAILABLE: ApiError = new ApiError(
 );
 
 const ANY: readonly ErrorKind[] = [ACCESS_ERRORS.service_stopping, ACCESS_ERRORS.store_unavailable];
-/** Matches anything in a text that may be an API key. */
-export const API_KEY_LIKE: RegExp = /as_(?:live|test)_\w+/g;
-
 const OF_OPERATORS = {
-  secret: API_KEY_LIKE,
   hasCredential: true,
   errors: [...ANY, ACCESS_ERRORS.invalid_operator_token, ACCESS_ERRORS.rate_limit_minute],
 };
@@ -71,7 +67,6 @@ export const ACCESS: Readonly<Record<"key" | "address" | "public" | "operator" |
   /** Clients with a valid API key. Requests count toward the account's limits. */
   key: {
     name: "key",
-    secret: API_KEY_LIKE,
     hasCredential: true,
     isStrict: true,
     errors: [
@@ -87,13 +82,12 @@ export const ACCESS: Readonly<Record<"key" | "address" | "public" | "operator" |
   /** Everyone. Requests count toward the limit of the client's address. */
   address: {
     name: "address",
-    secret: API_KEY_LIKE,
     hasCredential: false,
     isStrict: true,
     errors: [...ANY, ACCESS_ERRORS.rate_limit_minute],
   },
   /** Everyone. Requests do not count. */
-  public: { name: "public", secret: API_KEY_LIKE, hasCredential: false, isStrict: false, errors: ANY },
+  public: { name: "public", hasCredential: false, isStrict: false, errors: ANY },
   /** Operators, whose requests do not count. Other requests count toward the address's limit. */
   operator: { ...OF_OPERATORS, name: "operator", isStrict: true },
   /** Operators and Prometheus. Requests count as for `operator`. */

@@ -1,3 +1,4 @@
+import type { Interface } from "../web/openapi.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Resource } from "./resource.ts";
 
@@ -11,9 +12,21 @@ export interface Plans {
   readonly own: string;
 }
 
-/** The name of a service, and its collections, in the order of its documents. */
-export interface Catalogue {
+/** What API keys begin with. */
+export interface KeyPrefixes {
+  /** The prefix of new keys: `as`, for `as_live_` and `as_test_`. */
+  readonly keyPrefix: string;
+  /** Prefixes of keys that were issued before, which stay valid. */
+  readonly formerKeyPrefixes: readonly string[];
+}
+
+/** What a service offers, and to whom. */
+export interface Catalogue extends KeyPrefixes {
   /** The name in texts. The names of metrics and the realm of credentials are derived from it. */
   readonly title: string;
+  /** The collections, in the order of documents. */
   readonly resources: readonly [Resource, ...Resource[]];
+  readonly plans: Plans;
+  /** What documents say about the interface as a whole. */
+  readonly interface: Pick<Interface, "version" | "original" | "contact" | "license">;
 }

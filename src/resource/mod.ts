@@ -40,10 +40,10 @@
  *
  * @module
  */
-export { ACCESS, ACCESS_ERRORS, API_KEY_LIKE, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
+export { ACCESS, ACCESS_ERRORS, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
-export type { Catalogue, Plans } from "./catalogue.ts";
-export { ADDED_PARAMETERS, BASE_PATH, INTERFACE, ORIGINAL } from "./interface.ts";
+export type { Catalogue, KeyPrefixes, Plans } from "./catalogue.ts";
+export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
 export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";
 export { openCollections, ResourceError } from "./open.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";

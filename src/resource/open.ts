@@ -46,7 +46,7 @@ export interface OpenCollectionsOptions {
  */
 export async function openCollections(
   store: Store,
-  catalogue: Catalogue,
+  catalogue: Pick<Catalogue, "title" | "resources">,
   { create }: OpenCollectionsOptions,
 ): Promise<Generations> {
   const [fault] = faultsOfCatalogue(catalogue);
@@ -126,7 +126,7 @@ function filteredBy(filters: readonly string[]): string {
 }
 
 /** What is wrong with a catalogue. */
-function* faultsOfCatalogue({ title, resources }: Catalogue): Generator<string> {
+function* faultsOfCatalogue({ title, resources }: Pick<Catalogue, "title" | "resources">): Generator<string> {
   const keys = resources.flatMap(({ name, rows }) => [keyOf(name), rows.items, rows.ids, rows.version]);
   if (!TITLE.test(title)) {
     yield "The title of the catalogue must begin with a letter from A to Z, as the names of metrics do";

@@ -47,7 +47,7 @@ export interface RowKeys {
   readonly filtersBefore?: readonly string[];
 }
 
-/** Whether documents say that an operation is not part of the version `ORIGINAL` of the interface. */
+/** Whether documents say that an operation is not part of the `original` version of the interface. */
 interface Extension {
   readonly isExtension?: true;
 }

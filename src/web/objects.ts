@@ -2,7 +2,6 @@ import { isJsonObject, type JsonObject, parseJson, stringifyJson } from "./json.
 import {
   type Annotations,
   type Defaulted,
-  type Fault,
   Invalid,
   type JsonSchema,
   MAX_FAULTS,
@@ -11,7 +10,6 @@ import {
   type Optional,
   type Parsed,
   type ParsedMembers,
-  phraseOf,
   type Schema,
 } from "./schema_types.ts";
 import { nearestName, shownName } from "./unknown_names.ts";
@@ -203,9 +201,9 @@ export function isRequired(schema: Schema): boolean {
 
 /** What is wrong with a value, which the phrases call `subject`; empty if it matches the schema. */
 export function faultsIn(schema: Schema, value: unknown, subject = ""): string[] {
-  const faults: Fault[] = [];
+  const faults: string[] = [];
   attempt(() => schema.parse(value, subject, true), faults);
-  return faults.map((fault) => phraseOf(fault));
+  return faults;
 }
 
 /** Whether a value matches a schema. */
@@ -223,7 +221,7 @@ export function membersParser<Source>(
 ): (source: Source, prefix?: string, isStrict?: boolean) => JsonObject {
   const entries = Object.entries(members);
   return function parseMembers(source, prefix = "", isStrict = false) {
-    const faults: Fault[] = [];
+    const faults: string[] = [];
     const parsed: Record<string, unknown> = {};
     for (const [name, schema] of entries) {
       const value = attempt(
@@ -250,7 +248,7 @@ export function requireKnown(given: Iterable<string>, members: Members, prefix: 
     if (index >= MAX_FAULTS) return prefix;
     const meant = nearestName(name, settable);
     const end = `is unknown${meant === undefined ? "" : `; did you mean ${meant}?`}`;
-    return (secret?: RegExp) => `${prefix}${shownName(name, secret)} ${end}`;
+    return `${prefix}${shownName(name)} ${end}`;
   }));
 }
 
@@ -263,14 +261,14 @@ export function together<Values extends readonly unknown[]>(
   ...parsers: { readonly [Index in keyof Values]: () => Values[Index] }
 ): Values;
 export function together(...parsers: readonly (() => unknown)[]): readonly unknown[] {
-  const faults: Fault[] = [];
+  const faults: string[] = [];
   const values = parsers.map((parse) => attempt(parse, faults));
   if (faults.length > 0) throw new Invalid(...faults);
   return values;
 }
 
 /** Calls `parse`. If it throws Invalid, adds its faults to `faults`. */
-function attempt<Value>(parse: () => Value, faults: Fault[]): Value | undefined {
+function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined {
   try {
     return parse();
   } catch (error) {

@@ -12,7 +12,6 @@ import {
   type Members,
   type Optional,
   type ParsedMembers,
-  phraseOf,
   type Schema,
 } from "./schema_types.ts";
 
@@ -73,8 +72,6 @@ export interface Access {
   readonly hasCredential: boolean;
   /** Whether operations refuse unknown fields and query parameters. */
   readonly isStrict: boolean;
-  /** Matches what may be a credential. Messages do not repeat it. */
-  readonly secret?: RegExp;
   /** Errors of all its operations, in addition to those of HTTP. */
   readonly errors: readonly ErrorKind[];
 }
@@ -107,7 +104,7 @@ export interface Declaration<
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: Deprecation;
-  /** Not part of the original version of the interface. Documents say so. */
+  /** Not part of the `original` version of the interface. Documents say so. */
   readonly isExtension?: true;
   /**
    * Ignores unknown fields and query parameters, unless a request has `Prefer: handling=strict`. Other operations refuse
@@ -152,7 +149,7 @@ export interface Operation<in Context extends Call = Call> extends DeclaredOpera
   /**
    * Responds to a request.
    *
-   * @throws {ApiError} if the request is invalid. Its message names the faults.
+   * @throws {ApiError} if the request is invalid. Its message names the faults, see {@linkcode apiErrorOf}.
    * @throws an error of the handler.
    */
   readonly answer: (call: Incoming<Context>) => Response | Promise<Response>;
@@ -201,9 +198,8 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
 
     async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
       const { object, bytes } = await call.readBody(rules);
-      const [{ headers, query }, parsed] = valid(
-        access,
-        () => together(() => parseHead(call), () => schema.parse(object, "", isStrict)),
+      const [{ headers, query }, parsed] = valid(() =>
+        together(() => parseHead(call), () => schema.parse(object, "", isStrict))
       );
       return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
     }
@@ -211,9 +207,9 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
     return function answer(call: Incoming): Response | Promise<Response> {
       if (deprecated) requireLasting(deprecated, call.now);
       declaration.before?.(call);
-      const inPath = valid(access, () => parseParams(call.params, "The path parameter "));
+      const inPath = valid(() => parseParams(call.params, "The path parameter "));
       if (body) return answerWithBody(body, inPath, call);
-      const { headers, query } = valid(access, () => parseHead(call));
+      const { headers, query } = valid(() => parseHead(call));
       return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
     };
   }
@@ -256,21 +252,27 @@ function headParser(headers: Members, query: Members, isStrict: boolean): (call:
 }
 
 /** Calls `parse`. @throws {ApiError} `invalid_request` if it throws Invalid. */
-function valid<Value>({ secret }: Access, parse: () => Value): Value {
+function valid<Value>(parse: () => Value): Value {
   try {
     return parse();
   } catch (error) {
-    throw apiErrorOf(error, secret) ?? error;
+    throw apiErrorOf(error) ?? error;
   }
 }
 
-/** The error as clients get it, with the faults if it is Invalid; undefined if it must stay internal. */
+/**
+ * The error as clients get it: `invalid_request` with the faults if it is Invalid; undefined if it must stay internal.
+ * Its message has `[secret]` in place of what matches `secret`.
+ */
 export function apiErrorOf(error: unknown, secret?: RegExp): ApiError | undefined {
-  if (error instanceof ApiError) return error;
-  if (!(error instanceof Invalid)) return undefined;
-  const { faults } = error;
+  const shown = error instanceof Invalid ? new ApiError(ERRORS.invalid_request, inSentences(error)) : error;
+  if (!(shown instanceof ApiError)) return undefined;
+  const message = secret ? shown.message.replaceAll(secret, "[secret]") : shown.message;
+  return message === shown.message ? shown : new ApiError(shown.kind, message, shown.headers, shown.members);
+}
+
+function inSentences({ faults }: Invalid): string {
   const more = faults.length > MAX_FAULTS ? [`And ${faults.length - MAX_FAULTS} more`] : [];
-  const phrases = faults.slice(0, MAX_FAULTS).map((fault) => phraseOf(fault, secret));
-  const sentences = [...phrases, ...more].map((phrase) => phrase.endsWith("?") ? phrase : `${phrase}.`);
-  return new ApiError(ERRORS.invalid_request, sentences.join(" "));
+  return [...faults.slice(0, MAX_FAULTS), ...more]
+    .map((phrase) => phrase.endsWith("?") ? phrase : `${phrase}.`).join(" ");
 }

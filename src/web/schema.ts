@@ -36,7 +36,6 @@ export {
   type Optional,
   type Parsed,
   type ParsedMembers,
-  phraseOf,
   type Schema,
   type SentMembers,
 } from "./schema_types.ts";

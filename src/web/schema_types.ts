@@ -89,23 +89,15 @@ export type Annotations = Pick<JsonSchema, "description" | "examples" | "format"
 /** Maximum number of faults that a message shows. */
 export const MAX_FAULTS = 5;
 
-/** A phrase, such as `name must be a string`; a function if it repeats a name of the client, without what matches. */
-export type Fault = string | ((secret?: RegExp) => string);
-
-/** A value does not match its schema. */
+/** A value does not match its schema. Each fault is a phrase, such as `name must be a string`. */
 export class Invalid extends Error {
   override readonly name = "Invalid";
-  readonly faults: readonly Fault[];
+  readonly faults: readonly string[];
 
-  constructor(...faults: readonly Fault[]) {
-    super(faults.map((fault) => phraseOf(fault)).join("; "));
+  constructor(...faults: readonly string[]) {
+    super(faults.join("; "));
     this.faults = faults;
   }
-}
-
-/** The phrase of a fault, without what matches `secret` in names that a client has sent. */
-export function phraseOf(fault: Fault, secret?: RegExp): string {
-  return typeof fault === "string" ? fault : fault(secret);
 }
 
 /** The error for a missing value or one of the wrong type. */

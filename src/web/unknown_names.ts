@@ -5,8 +5,7 @@ const PLAIN = /^[\w.-]+$/;
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**
- * A name that a client has sent, as messages show it: of bounded length, without what matches `secret`, and with escapes
- * for characters that could mislead or disrupt a terminal.
+ * A name that a client has sent, as messages show it: of bounded length, and with escapes for characters that could mislead or disrupt a terminal.
  *
  * @example
  * ```ts
@@ -16,10 +15,10 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
  * assertEquals(shownName("a\u202eb c"), '"a\\u{202e}b c"');
  * ```
  */
-export function shownName(name: string, secret?: RegExp): string {
+export function shownName(name: string): string {
   // No code point has more than two units, so the cut text keeps enough of them.
   const cut = name.slice(0, 2 * MAX_SHOWN + 1);
-  const points = [...secret ? cut.replaceAll(secret, "[secret]") : cut];
+  const points = [...cut];
   const text = points.length > MAX_SHOWN ? `${points.slice(0, MAX_SHOWN).join("")}…` : points.join("");
   if (PLAIN.test(text)) return text;
   return `"${text.replaceAll(INVISIBLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)}"`;

@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
-import { PLAN_LIMITS, previousKeyExpiry } from "../../src/accounts/account.ts";
+import { previousKeyExpiry } from "../../src/accounts/account.ts";
 import { hasCalled, pardon } from "../../src/limits/usage.ts";
 import { call } from "../support/client.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
+import { PLANS } from "../support/things.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -15,7 +16,7 @@ Deno.test("AccountStore loses no simultaneous changes or requests", async () => 
   const { account: { id }, apiKey } = await service.createAccount("free");
 
   const [, , rotated] = await Promise.all([
-    service.accounts.change(id, { plan: "pro", limits: PLAN_LIMITS.pro }),
+    service.accounts.change(id, { plan: "pro", limits: PLANS.limits.pro }),
     other.accounts.changeUsage(id, (usage) => ({ ...usage, bans: 7 })),
     other.accounts.rotate(id, HOUR, NOON),
     call(service, apiKey),

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createApiKey, hashApiKey, isApiKey, randomBase62 } from "../../src/accounts/api_key.ts";
-import { API_KEY_LIKE } from "../../src/resource/access.ts";
+import { hashApiKey, randomBase62 } from "../../src/accounts/api_key.ts";
+import { KEYS } from "../support/things.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -10,46 +10,46 @@ for (
     ["staging", "production", /^as_test_[0-9A-Za-z]{38}$/],
   ] as const
 ) {
-  Deno.test(`createApiKey() returns a key that is valid only in ${environment}`, () => {
+  Deno.test(`KeyForm.create() returns a key that is valid only in ${environment}`, () => {
     for (let count = 0; count < 100; count++) {
-      const key = createApiKey(environment);
+      const key = KEYS.create(environment);
       assertMatch(key, form);
-      assert(isApiKey(key, environment));
-      assert(!isApiKey(key, other));
+      assert(KEYS.accepts(key, environment));
+      assert(!KEYS.accepts(key, other));
     }
   });
 
-  Deno.test(`isApiKey() detects every mistyped character in a key of ${environment}`, () => {
-    const key = createApiKey(environment);
+  Deno.test(`KeyForm.accepts() detects every mistyped character in a key of ${environment}`, () => {
+    const key = KEYS.create(environment);
     for (let place = 0; place < key.length; place++) {
       for (const character of BASE62 + "_- é") {
         const typo = key.slice(0, place) + character + key.slice(place + 1);
-        if (typo !== key) assert(!isApiKey(typo, environment), typo);
+        if (typo !== key) assert(!KEYS.accepts(typo, environment), typo);
       }
     }
   });
 
-  Deno.test(`isApiKey() detects every swap of adjacent characters in a key of ${environment}`, () => {
+  Deno.test(`KeyForm.accepts() detects every swap of adjacent characters in a key of ${environment}`, () => {
     for (let count = 0; count < 100; count++) {
-      const key = createApiKey(environment);
+      const key = KEYS.create(environment);
       for (let place = 1; place < key.length; place++) {
         const pair = key.charAt(place) + key.charAt(place - 1);
         const swapped = key.slice(0, place - 1) + pair + key.slice(place + 1);
-        if (swapped !== key) assert(!isApiKey(swapped, environment), `${key} ${swapped}`);
+        if (swapped !== key) assert(!KEYS.accepts(swapped, environment), `${key} ${swapped}`);
       }
     }
   });
 }
 
-Deno.test("isApiKey() rejects a truncated, extended or uppercase key, and one with another prefix", () => {
-  const key = createApiKey("staging");
+Deno.test("KeyForm.accepts() rejects a truncated, extended or uppercase key, and one with another prefix", () => {
+  const key = KEYS.create("staging");
 
   for (
     const text of [
       ...["", "as_test_", key.slice(1), key.slice(0, -1), `${key}0`, `0${key}`, ` ${key}`, `${key}\n`],
       ...[key.toUpperCase(), key.replace("as_test_", "as_prod_"), key.replace("as_test_", "as_live_")],
     ]
-  ) assert(!isApiKey(text, "staging"), text);
+  ) assert(!KEYS.accepts(text, "staging"), text);
 });
 
 Deno.test("randomBase62() draws all characters equally often, for any length", () => {
@@ -69,10 +69,10 @@ Deno.test("hashApiKey() returns the SHA-256 hash in hex", () => {
   assertEquals(hashApiKey("abc"), hash);
 });
 
-Deno.test("API_KEY_LIKE matches keys of both environments anywhere in a text", () => {
-  const [live, staging] = [createApiKey("production"), createApiKey("staging")];
+Deno.test("KeyForm.secret matches keys of both environments anywhere in a text", () => {
+  const [live, staging] = [KEYS.create("production"), KEYS.create("staging")];
 
-  const text = `"${live}",x${staging}`.replace(API_KEY_LIKE, "[secret]");
+  const text = `"${live}",x${staging}`.replace(KEYS.secret, "[secret]");
 
   assertEquals(text, '"[secret]",x[secret]');
 });

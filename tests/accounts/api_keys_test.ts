@@ -7,6 +7,7 @@ import { pause } from "../../src/base/time.ts";
 import { call, tally } from "../support/client.ts";
 import { RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
+import { KEYS } from "../support/things.ts";
 
 /** Keys of a service, without the service, and what finds their accounts. */
 async function withKeys() {
@@ -17,7 +18,7 @@ async function withKeys() {
   const transactions = new Transactions(store, { clock });
   const permits = new Permits({ store, transactions, holders: ACCOUNTS, clock });
   const accounts = { key: ACCOUNTS_VERSION, version: "" };
-  const keys = new ApiKeys({ store, accounts, environment: "staging", permits });
+  const keys = new ApiKeys({ store, accounts, environment: "staging", keys: KEYS, permits });
   return { service, accounts, keys, apiKey };
 }
 

@@ -1,10 +1,11 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { AccountState } from "../../src/accounts/account_store.ts";
-import { type Account, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import type { Account } from "../../src/accounts/account.ts";
 import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { call, type HarnessRequest } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
+import { PLANS } from "../support/things.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -157,7 +158,7 @@ Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago and n
   const { account: made } = await service.createAccount();
   service.now = NOON + 1;
   const late = (await signUp(service)).body;
-  const sweep = (now: number) => sweepSignUps(service.store, removerOf(service), now);
+  const sweep = (now: number) => sweepSignUps(service.store, removerOf(service), PLANS, now);
   const left = async () => (await service.accounts.list()).map(({ holder }) => holder.id);
 
   assertEquals(await sweep(NOON + 30 * DAY), false);
@@ -170,14 +171,14 @@ Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago and n
 });
 
 Deno.test.each<[what: string, change: Partial<Account>, status: number]>([
-  ["moved to another plan", { plan: "pro", limits: PLAN_LIMITS.pro }, 200],
+  ["moved to another plan", { plan: "pro", limits: PLANS.limits.pro }, 200],
   ["suspended", { suspendedAt: NOON }, 403],
 ])("sweepSignUps() keeps an account that an operator has %s", async (_, change, status) => {
   await using service = await Harness.open();
   const { id = "", apiKey } = (await signUp(service)).body;
   await service.accounts.change(id, change);
 
-  assertEquals(await sweepSignUps(service.store, removerOf(service), NOON + 30 * DAY + 1), false);
+  assertEquals(await sweepSignUps(service.store, removerOf(service), PLANS, NOON + 30 * DAY + 1), false);
 
   assertEquals((await call(service, apiKey)).status, status);
   assertEquals(await countRows(service, "sign_ups"), 0);
@@ -196,7 +197,7 @@ Deno.test("sweepSignUps() works in steps, and keeps an account that sends a requ
     if (id === last?.id) await call(service, last.apiKey);
     return await service.accounts.remove(id, condition);
   };
-  const sweep = () => sweepSignUps(service.store, remove, NOON + 30 * DAY + 1);
+  const sweep = () => sweepSignUps(service.store, remove, PLANS, NOON + 30 * DAY + 1);
 
   const steps: unknown[] = [];
   for (let step = 0; step < 3; step++) steps.push([await sweep(), await countRows(service, "accounts")]);

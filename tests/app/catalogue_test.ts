@@ -11,7 +11,7 @@ import { nameText } from "../../src/web/schema.ts";
 import { int64, named, oneOf, optional, text } from "../../src/web/schema.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";
-import { THINGS } from "../support/things.ts";
+import { OF_THINGS, THINGS } from "../support/things.ts";
 
 const FIELDS = { name: nameText(9, "Its name"), kind: named("Kind", oneOf(["a", "b"])) };
 const CUPS: Declaration<typeof FIELDS> = {
@@ -52,7 +52,7 @@ Deno.test.each<[string, readonly Resource[]]>([
   using kv = await Deno.openKv(":memory:");
 
   const error = assertThrows(
-    () => new Harness(kv, { catalogue: { title: "Things", resources: [THINGS, ...others] } }),
+    () => new Harness(kv, { catalogue: { ...OF_THINGS, resources: [THINGS, ...others] } }),
     ResourceError,
   );
 
@@ -72,7 +72,7 @@ Deno.test("createService() documents examples and defaults beyond 2^53 digit for
     writableBy: "owner",
     examples: { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } },
   });
-  const catalogue: Catalogue = { title: "Jugs", resources: [jugs] };
+  const catalogue: Catalogue = { ...OF_THINGS, resources: [jugs] };
   await using service = await Harness.open({ catalogue, operatorToken: OPERATOR_TOKEN });
 
   await openCollections(service.store, catalogue, { create: true });

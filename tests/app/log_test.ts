@@ -1,6 +1,5 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals } from "@std/assert";
-import { API_KEY_LIKE } from "../../src/resource/access.ts";
 import { createLog, errorRecord, type Output } from "../../src/app/log.ts";
 import { Invalid } from "../../src/web/schema.ts";
 import { InFlight } from "../../src/app/in_flight.ts";
@@ -8,6 +7,7 @@ import { assertError } from "../support/assertions.ts";
 import { getBanned } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
+import { KEYS } from "../support/things.ts";
 
 const TOKEN = "the.operator's+token";
 const TIME = "2027-01-15T12:00:00.000Z";
@@ -46,7 +46,7 @@ class LateOutput implements Output {
 /** A log to two outputs. */
 function open(turns = { access: 1, errors: 1 }) {
   const [access, errors] = [new LateOutput(turns.access), new LateOutput(turns.errors)];
-  const log = createLog({ access, errors, secrets: [API_KEY_LIKE, TOKEN], clock: () => NOON });
+  const log = createLog({ access, errors, secrets: [KEYS.secret, TOKEN], clock: () => NOON });
   return { access, errors, log };
 }
 

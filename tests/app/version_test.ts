@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
-import { INTERFACE } from "../../src/resource/interface.ts";
 import { Harness } from "../support/harness.ts";
+import { OF_THINGS } from "../support/things.ts";
 
 Deno.test("CHANGES.md starts with the current version", async () => {
   const changes = await Deno.readTextFile(`${import.meta.dirname}/../../src/CHANGES.md`);
@@ -16,5 +16,6 @@ Deno.test("openApiDocument() has the version of the API, not of the release", as
 
   const { info } = await (await service.fetch("GET /v1/openapi.json")).json();
 
-  assertEquals([info.version, info.license], [INTERFACE.version, INTERFACE.license]);
+  const { version, license } = OF_THINGS.interface;
+  assertEquals([info.version, info.license], [version, license]);
 });

@@ -1,7 +1,7 @@
 // The servers that are measured: the service of some checkouts, and servers that always send the same response.
 import config from "../../deno.json" with { type: "json" };
-import { createApiKey } from "../../src/accounts/api_key.ts";
 import { DenoProcess, ServerProcess, type Variables } from "../process/process.ts";
+import { KEYS } from "../process/shipped.ts";
 import { create, sendOnce } from "./measure.ts";
 import { CREATE, type Workload } from "./workloads.ts";
 
@@ -61,7 +61,7 @@ export async function startLoaded(
     while (added++ < items) await create({ origin: server.origin, keys: [key] });
   }));
   const customers = await createCustomers(server, accounts, perMinute);
-  const keys = accounts === 0 ? [createApiKey("staging")] : customers.map(({ key }) => key);
+  const keys = accounts === 0 ? [KEYS.create("staging")] : customers.map(({ key }) => key);
   return { origin: server.origin, keys };
 }
 

@@ -1,13 +1,12 @@
 import { ACCESS } from "../../src/resource/access.ts";
 import { assert, assertEquals } from "@std/assert";
-import { PLAN_LIMITS } from "../../src/accounts/account.ts";
 import { pardon, reset } from "../../src/limits/usage.ts";
 import { call, callAtOnce, getBanned, type Reply, tally } from "../support/client.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut, type Commit, slowly } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { SAMPLES } from "../support/operations.ts";
-import { HAMMER } from "../support/things.ts";
+import { HAMMER, PLANS } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
 const HOUR = 3_600_000;
@@ -58,7 +57,7 @@ const changes: readonly (readonly [what: string, apply: Apply, expected: Outcome
     }, ENDED],
     ["given a new key", (accounts, id) => accounts.rotate(id), ENDED, SAME],
     ["given a new key with a grace", (accounts, id) => accounts.rotate(id, HOUR), SAME, ONE_LESS],
-    ["moved to a higher plan", (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }), HIGHER],
+    ["moved to a higher plan", (accounts, id) => accounts.change(id, { limits: PLANS.limits.pro }), HIGHER],
     [
       "moved to a lower plan",
       (accounts, id) => accounts.change(id, { limits: { minute: 20, day: 99 } }),

@@ -1,9 +1,9 @@
 import { assertEquals, assertGreater, assertLess } from "@std/assert";
-import { createApiKey } from "../../src/accounts/api_key.ts";
 import { AnonymousLimiter } from "../../src/limits/anonymous.ts";
 import { call, callAtOnce, remainders, tally, upTo } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
+import { KEYS } from "../support/things.ts";
 
 const MINUTE = 60_000;
 
@@ -11,8 +11,8 @@ for (
   const [what, code, key] of [
     ["no key", "missing_api_key", undefined],
     ["a mistyped key", "invalid_api_key", "as_test_mistyped"],
-    ["an unknown key", "invalid_api_key", createApiKey("staging")],
-    ["a key for the other environment", "invalid_api_key", createApiKey("production")],
+    ["an unknown key", "invalid_api_key", KEYS.create("staging")],
+    ["a key for the other environment", "invalid_api_key", KEYS.create("production")],
   ] as const
 ) {
   Deno.test(`service returns 401 to an address with ${what} 60 times a minute, and then 429`, async () => {

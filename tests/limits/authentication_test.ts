@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { createApiKey } from "../../src/accounts/api_key.ts";
 import { call } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
+import { KEYS } from "../support/things.ts";
 
 const CHALLENGE = 'Bearer realm="thing-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
@@ -57,7 +57,7 @@ Deno.test("service explains malformed keys, and returns the same message for all
   for (
     const [what, key, message] of [
       ["mistyped", typo, MISTYPED],
-      ["unknown", createApiKey("staging"), INVALID],
+      ["unknown", KEYS.create("staging"), INVALID],
       ["replaced", replaced.apiKey, INVALID],
       ["of a closed account", closed.apiKey, INVALID],
       ["too short", apiKey.slice(0, -1), OTHER_FORM],

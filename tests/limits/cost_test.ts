@@ -1,10 +1,11 @@
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { apiKeyKey } from "../../src/accounts/account.ts";
-import { createApiKey, hashApiKey } from "../../src/accounts/api_key.ts";
+import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, getBanned, tally, upTo } from "../support/client.ts";
 import { slowly } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
+import { KEYS } from "../support/things.ts";
 
 /** A request that is charged, but whose handler reads and writes nothing. */
 const NOWHERE = "GET /v1/nowhere";
@@ -192,7 +193,7 @@ Deno.test("service reads nothing for a mistyped key, a key for the other environ
   service.forget();
 
   assertEquals((await call(service)).status, 401);
-  for (const key of [typo, apiKey.slice(1), "x", createApiKey("production")]) {
+  for (const key of [typo, apiKey.slice(1), "x", KEYS.create("production")]) {
     assertEquals((await call(service, key)).status, 401);
   }
 

@@ -1,10 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
-import { PLAN_LIMITS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
+import { PLANS } from "../support/things.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -26,7 +26,7 @@ function assertAll(replies: readonly Reply[], limit: number, reset: number, wait
 }
 
 for (const [plan, processes] of [["free", 1], ["business", 2]] as const) {
-  const { minute } = PLAN_LIMITS[plan];
+  const { minute } = PLANS.limits[plan];
   Deno.test(`service admits exactly ${minute} of ${minute + 40} simultaneous requests (${plan}, processes: ${processes})`, async () => {
     await using one = await Harness.open();
     await using other = one.beside();

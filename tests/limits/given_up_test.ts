@@ -1,13 +1,12 @@
 import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals } from "@std/assert";
-import { createApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { callAtOnce, tally } from "../support/client.ts";
 import { carryOut, type Commit, fail, type FakeKv } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { credentialFor, SAMPLES } from "../support/operations.ts";
-import { HAMMER } from "../support/things.ts";
+import { HAMMER, KEYS } from "../support/things.ts";
 
 /** Every request that writes, with and without an Idempotency-Key if it accepts one. */
 const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
@@ -52,7 +51,7 @@ Deno.test("service logs nothing if a key turns out to be invalid after it has re
   const { time } = service;
   service.disturbance = { read: () => pause(6_000) };
 
-  const sent = service.fetch("GET /v1/things", { key: createApiKey("staging") });
+  const sent = service.fetch("GET /v1/things", { key: KEYS.create("staging") });
   const { status } = await time.until(sent, 6_000);
   isAnswered = true;
   await time.advance(20_000);

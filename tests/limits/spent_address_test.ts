@@ -1,17 +1,17 @@
 import { assertEquals } from "@std/assert";
-import { createApiKey } from "../../src/accounts/api_key.ts";
 import { AnonymousLimiter } from "../../src/limits/anonymous.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
 import { type Harness, RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
+import { KEYS } from "../support/things.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60_000;
 
 /** Sends requests, each with a different unknown key. */
 function callWithUnknownKeys(count: number, service: Harness): Promise<Reply[]> {
-  return Promise.all(upTo(count).map(() => call(service, createApiKey("staging"))));
+  return Promise.all(upTo(count).map(() => call(service, KEYS.create("staging"))));
 }
 
 /** Number of keys whose account a service has read. */
@@ -136,7 +136,7 @@ Deno.test("service refuses requests of a spent address after the look-ups under 
   const { time } = service;
   await callAtOnce(60, [service]);
   service.disturbance = { read: () => pause(20) };
-  const key = createApiKey("staging");
+  const key = KEYS.create("staging");
   service.forget();
 
   const replies: Promise<Reply>[] = [];

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { type Account, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import type { Account } from "../../src/accounts/account.ts";
 import { type Limits, reset } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, type HarnessRequest, type Reply, tally, upTo } from "../support/client.ts";
@@ -7,6 +7,7 @@ import type { RemoteAccounts } from "../support/accounts.ts";
 import { carryOut, type Commit, type CommitResult, slowly } from "../support/fake_kv.ts";
 import { type HarnessOptions, RecordingService } from "../support/harness.ts";
 import { NOON, type VirtualTime } from "../support/time.ts";
+import { PLANS } from "../support/things.ts";
 
 const HAMMER = { name: "Hammer", weight: 1 };
 const POST = "POST /v1/things";
@@ -83,7 +84,7 @@ const CHANGES: readonly (readonly [what: string, change: Change, outcome: string
   ["given a new key", (accounts, id) => accounts.rotate(id), ENDED, ENDED],
   [
     "moved to a higher plan",
-    (accounts, id) => accounts.change(id, { limits: PLAN_LIMITS.pro }),
+    (accounts, id) => accounts.change(id, { limits: PLANS.limits.pro }),
     "289 of 300",
     "288 of 300",
   ],

@@ -9,7 +9,7 @@ import { sweepAll } from "../../src/app/sweeper.ts";
 import { operate, operated, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";
-import { HAMMER, type Thing } from "../support/things.ts";
+import { HAMMER, OF_THINGS, type Thing } from "../support/things.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
 import { type Charge, chargeOf, Customer, type Exchange, type Key, type Span } from "./customer.ts";
 import { Expectations, type Known, textOf } from "./expectations.ts";
@@ -227,7 +227,7 @@ export class World implements Disposable {
       "create",
       "a",
       "--plan",
-      "enterprise",
+      OF_THINGS.plans.own,
       ...numbers,
     ]);
     const [id = ""] = /acct_\w+/.exec(err.join()) ?? [];
@@ -242,7 +242,7 @@ export class World implements Disposable {
     // Until the change is confirmed, either may be in force.
     customer.limits.push({ from, limits }, { from, limits: before.limits });
     const numbers = ["--per-minute", `${limits.minute}`, "--per-day", `${limits.day}`];
-    const { done } = await this.#tryTo(["accounts", "plan", customer.id, "enterprise", ...numbers]);
+    const { done } = await this.#tryTo(["accounts", "plan", customer.id, OF_THINGS.plans.own, ...numbers]);
     if (done) customer.limits.push({ from: this.#time.now, limits });
   }
 

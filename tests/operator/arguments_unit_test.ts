@@ -136,7 +136,7 @@ Deno.test("runCommandLine() parses only the options of the command, not those of
     resource({ ...THINGS, name, item, noun: ["a cup", "cups"], fields, filters: [], examples })
   );
   assert(cups && mugs);
-  const tasks = clientTasks({ title: "Cup Store", resources: [cups, mugs] });
+  const tasks = clientTasks({ ...OF_THINGS, resources: [cups, mugs] });
   const io = { clock: Date.now, input: () => Promise.resolve([]), out: () => Promise.resolve(), err() {} };
   let runs = 0;
 

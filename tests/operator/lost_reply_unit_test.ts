@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { type Issued, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import type { Issued } from "../../src/accounts/account.ts";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { main } from "../../src/process/cli.ts";
 import { encodeJson } from "../../src/engine/row.ts";
@@ -7,6 +7,7 @@ import { Store } from "../../src/engine/store.ts";
 import { RemoteAccounts } from "../support/accounts.ts";
 import { FakeKv, type Network, onFile } from "../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
+import { OF_THINGS, PLANS } from "../support/things.ts";
 
 /** Number of commits at the start of every command, which check that it can write. */
 const TRIALS = 2;
@@ -29,7 +30,7 @@ async function openRemote(): Promise<{ kv: FakeKv; existing: Issued }> {
   const account = {
     name: "a",
     plan: "free",
-    limits: PLAN_LIMITS.free,
+    limits: PLANS.limits.free,
     signedUp: false,
   } as const;
   const existing = await accounts.create(account, NOON);
@@ -64,7 +65,7 @@ async function run(kv: FakeKv, { applies, downFor }: Fault, command: string, nam
       input: () => Promise.resolve(names),
       out: (line) => Promise.resolve(void out?.push(line)),
       err: (line) => err?.push(line),
-    });
+    }, OF_THINGS);
     return { code: await time.until(done, 600_000), out: out ?? [], err: err?.join("\n") ?? "" };
   } finally {
     Object.defineProperty(Deno, "openKv", { configurable: true, value: openKv });

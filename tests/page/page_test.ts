@@ -6,6 +6,7 @@ import { resource } from "../../src/resource/mod.ts";
 import { int64 } from "../../src/web/schema.ts";
 import { html as template } from "../../src/page/html.ts";
 import { LEAD, SUMMARY, TAGLINE } from "../../src/catalogue/identity.ts";
+import { OF_THINGS } from "../support/things.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { SAMPLES } from "../support/operations.ts";
 import { VirtualTime } from "../support/time.ts";
@@ -232,7 +233,7 @@ Deno.test("getPage() shows examples beyond 2^53 digit for digit", async () => {
     examples: { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } },
   });
 
-  const { html } = await getPage({ catalogue: { title: "Jugs", resources: [jugs] } });
+  const { html } = await getPage({ catalogue: { ...OF_THINGS, resources: [jugs] } });
 
   assertHas(html, "9007199254740993");
 });

@@ -1,9 +1,9 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { PETS } from "../../src/catalogue/pets.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { assertError } from "../support/assertions.ts";
 import { Workshop } from "../support/workshop.ts";
 
-const OF_PETS = { catalogue: { title: "Animal Store", resources: [PETS] } } as const;
+const OF_PETS = { catalogue: CATALOGUE };
 const REX = { name: "Rex", categoryId: 7 };
 
 Deno.test("createPet() adds an animal that is available, unless the request says otherwise", async () => {

@@ -1,4 +1,5 @@
 // The first collection of the shipped catalogue, whichever that is. Tests of the service as a process use it.
+import { KeyForm } from "../../src/accounts/api_key.ts";
 import { slugOf } from "../../src/app/service.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import type { Resource } from "../../src/resource/mod.ts";
@@ -13,6 +14,8 @@ export const SHIPPED: Resource = CATALOGUE.resources[0];
 export const TITLE: string = CATALOGUE.title;
 /** How the names of its metrics begin. */
 export const METRIC: string = slugOf(TITLE, "_");
+/** The form of its keys. */
+export const KEYS: KeyForm = new KeyForm(CATALOGUE);
 /** The path of the collection. */
 export const PATH: string = SHIPPED.path;
 /** A request that lists its items, and counts toward the limits. */

@@ -2,7 +2,9 @@
 import { assert } from "@std/assert";
 import type { Usage } from "../../src/limits/usage.ts";
 import { openStore } from "../../src/engine/open.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { RemoteAccounts } from "../support/accounts.ts";
+import { KEYS } from "./shipped.ts";
 import { type Outcome, type ProcessOptions, runCommand, ServerProcess, type Variables } from "./process.ts";
 
 /** Limits of an account; high by default. */
@@ -60,7 +62,7 @@ export class TemporaryStore implements AsyncDisposable {
   async createAccount({ perMinute = AMPLE, perDay = AMPLE }: AccountLimits = {}): Promise<Credential> {
     const account = {
       name: "tests",
-      plan: "enterprise",
+      plan: CATALOGUE.plans.own,
       limits: { minute: perMinute, day: perDay },
       signedUp: false,
     } as const;
@@ -82,7 +84,7 @@ export class TemporaryStore implements AsyncDisposable {
 
   async #use<T>(use: (accounts: RemoteAccounts) => Promise<T>): Promise<T> {
     const store = await openStore(this.kvPath, { clock: Date.now, create: true });
-    const result = await use(new RemoteAccounts(store));
+    const result = await use(new RemoteAccounts(store, "staging", undefined, KEYS));
     await store.close();
     return result;
   }

@@ -1,6 +1,5 @@
-import { createApiKey } from "../../src/accounts/api_key.ts";
 import { jsonHeaders, RawConnection, rawRequest } from "../process/raw_connection.ts";
-import { LIST, PATH } from "../process/shipped.ts";
+import { KEYS, LIST, PATH } from "../process/shipped.ts";
 
 const BODY_BYTES = 65_536;
 const AT_ONCE = 100;
@@ -74,7 +73,7 @@ export async function flood(port: number, addresses: number): Promise<number> {
 function unknown(index: number): string {
   const address = `10.${index >> 16 & 255}.${index >> 8 & 255}.${index & 255}`;
   return rawRequest(LIST, {
-    authorization: `Bearer ${createApiKey("staging")}`,
+    authorization: `Bearer ${KEYS.create("staging")}`,
     "x-real-ip": address,
   });
 }

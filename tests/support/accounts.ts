@@ -2,12 +2,13 @@
 import { assert } from "@std/assert";
 import { type Account, ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
 import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
-import type { Environment } from "../../src/accounts/api_key.ts";
+import type { Environment, KeyForm } from "../../src/accounts/api_key.ts";
 import type { Usage } from "../../src/limits/usage.ts";
 import type { Store } from "../../src/engine/store.ts";
 import type { Decided, Transaction } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Versions } from "../../src/engine/versions.ts";
+import { KEYS } from "./things.ts";
 
 /** Changes accounts in another process, which shares no memory with the service. */
 export class RemoteAccounts {
@@ -15,8 +16,16 @@ export class RemoteAccounts {
   readonly #transactions: Transactions;
   readonly #clock: () => number;
 
-  constructor(store: Store, environment: Environment = "staging", clock: () => number = () => 0) {
-    this.#accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), environment);
+  constructor(
+    store: Store,
+    environment: Environment = "staging",
+    clock: () => number = () => 0,
+    keys: KeyForm = KEYS,
+  ) {
+    this.#accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), {
+      environment,
+      keys,
+    });
     this.#transactions = new Transactions(store, { clock });
     this.#clock = clock;
   }

@@ -1,6 +1,7 @@
 // The harness: the whole service as a function of a request.
 import { assertLessOrEqual } from "@std/assert";
-import { type Issued, type Plan, PLAN_LIMITS } from "../../src/accounts/account.ts";
+import type { Issued } from "../../src/accounts/account.ts";
+import { KeyForm } from "../../src/accounts/api_key.ts";
 import type { Limits } from "../../src/limits/usage.ts";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
@@ -16,7 +17,7 @@ import { type HarnessRequest, requestTo } from "./client.ts";
 import { RemoteAccounts } from "./accounts.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, FakeKv, onFile } from "./fake_kv.ts";
 import { Description } from "./openapi.ts";
-import { OF_THINGS } from "./things.ts";
+import { OF_THINGS, PLANS } from "./things.ts";
 import { NOON, VirtualTime } from "./time.ts";
 
 /** Options of a harness. */
@@ -67,8 +68,8 @@ export class Harness implements AsyncDisposable {
     this.store = services.store ??
       new Store(backend(this.kv, { clock, deadline, metrics: metrics.engine }), { metrics: metrics.engine });
     const environment = services.environment ?? "staging";
-    this.accounts = new RemoteAccounts(this.store, environment, clock);
     this.#catalogue = services.catalogue ?? OF_THINGS;
+    this.accounts = new RemoteAccounts(this.store, environment, clock, new KeyForm(this.#catalogue));
     const options: ServiceOptions = {
       catalogue: this.#catalogue,
       store: this.store,
@@ -107,10 +108,10 @@ export class Harness implements AsyncDisposable {
   }
 
   /** Creates an account on a plan, or with its own limits. */
-  createAccount(plan: Exclude<Plan, "enterprise"> | Limits = "business"): Promise<Issued> {
+  createAccount(plan: keyof typeof PLANS.limits | Limits = "business"): Promise<Issued> {
     const granted = typeof plan === "string"
-      ? { plan, limits: PLAN_LIMITS[plan] }
-      : { plan: "enterprise", limits: plan } as const;
+      ? { plan, limits: PLANS.limits[plan] }
+      : { plan: PLANS.own, limits: plan };
     return this.accounts.create({ name: "tests", ...granted, signedUp: false }, this.now);
   }
 
@@ -130,7 +131,7 @@ export class Harness implements AsyncDisposable {
   #describe(path: string): Description {
     const isForOperators = /^\/(operator|metrics)/.test(path);
     const described = isForOperators
-      ? interfaceForOperators(this.#catalogue.title)
+      ? interfaceForOperators(this.#catalogue)
       : interfaceForClients(this.#catalogue);
     const known = this.#descriptions.get(isForOperators) ?? Description.of(this.app.operations, described);
     this.#descriptions.set(isForOperators, known);

@@ -3,6 +3,7 @@ import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/
 import { int64, nameText, oneOf, text, timestamp } from "../../src/web/schema.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
+import { OF_THINGS } from "./things.ts";
 
 const ROOM_FIELDS = { name: nameText(100, "The room's name") };
 const BOOKING_FIELDS = {
@@ -55,7 +56,7 @@ export const BOOKINGS: Resource<Booking> = resource({
 });
 
 /** A catalogue of rooms and bookings. */
-export const OF_ROOMS: Catalogue = { title: "Office", resources: [ROOMS, BOOKINGS] };
+export const OF_ROOMS: Catalogue = { ...OF_THINGS, title: "Office", resources: [ROOMS, BOOKINGS] };
 
 const LIMITS = { minute: 1_000_000, day: 1_000_000 };
 const OPERATOR = "the-operators-token-in-the-tests";

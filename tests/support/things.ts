@@ -1,8 +1,10 @@
 // A small collection for tests.
+import { KeyForm } from "../../src/accounts/api_key.ts";
 import {
   type Catalogue,
   type Declaration,
   type ItemOf,
+  type Plans,
   type Resource,
   resource,
 } from "../../src/resource/mod.ts";
@@ -49,8 +51,34 @@ export const THING_DECLARATION: Declaration<typeof THING_FIELDS> = {
 /** The collection of things. */
 export const THINGS: Resource<Thing> = resource(THING_DECLARATION);
 
+/** Plans for tests. */
+export const PLANS = {
+  limits: {
+    free: { minute: 60, day: 1_000 },
+    pro: { minute: 300, day: 10_000 },
+    business: { minute: 1_000, day: 100_000 },
+  },
+  signUp: "free",
+  own: "enterprise",
+} as const satisfies Plans;
+
 /** A catalogue of things only. */
-export const OF_THINGS: Catalogue = { title: "Thing Store", resources: [THINGS] };
+export const OF_THINGS: Catalogue = {
+  title: "Thing Store",
+  resources: [THINGS],
+  plans: PLANS,
+  keyPrefix: "as",
+  formerKeyPrefixes: ["old"],
+  interface: {
+    version: "1.0.0",
+    original: "1.0.0",
+    contact: { name: "The workshop" },
+    license: { name: "MIT", identifier: "MIT" },
+  },
+};
+
+/** The keys of its accounts. */
+export const KEYS: KeyForm = new KeyForm(OF_THINGS);
 
 /** A thing to add. */
 export const HAMMER = { name: "Hammer", weight: 700 } as const;

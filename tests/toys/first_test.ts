@@ -3,11 +3,12 @@ import { assertEquals } from "@std/assert";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 import { TOYS } from "./toys.ts";
+import { OF_THINGS } from "../support/things.ts";
 
 const ROBOT = { name: "Robot", priceCents: 1_999, material: "metal", inStock: true };
 
 Deno.test("service adds a toy, lists it, and returns 400 for a price below 0", async () => {
-  await using service = await Harness.open({ catalogue: { title: "Toy Store", resources: [TOYS] } });
+  await using service = await Harness.open({ catalogue: { ...OF_THINGS, resources: [TOYS] } });
   const { apiKey: key } = await service.createAccount();
 
   const added = await service.fetch("POST /v1/toys", { key, json: ROBOT });

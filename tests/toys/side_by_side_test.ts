@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
 import type { Catalogue } from "../../src/resource/mod.ts";
-import { HAMMER, THINGS } from "../support/things.ts";
+import { HAMMER, OF_THINGS, THINGS } from "../support/things.ts";
 import { Workshop } from "../support/workshop.ts";
 import { TOYS } from "./toys.ts";
 
-const BOTH: Catalogue = { title: "Things and Toys", resources: [THINGS, TOYS] };
-const REVERSED: Catalogue = { title: "Toys and Things", resources: [TOYS, THINGS] };
+const BOTH: Catalogue = { ...OF_THINGS, resources: [THINGS, TOYS] };
+const REVERSED: Catalogue = { ...OF_THINGS, resources: [TOYS, THINGS] };
 const ROBOT = { name: "Robot", priceCents: 1_999, material: "metal", inStock: true };
 
 Deno.test("service serves two collections side by side, in whichever order they are declared", async () => {

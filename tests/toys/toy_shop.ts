@@ -2,10 +2,6 @@
 import { copyService, rewrite } from "../process/checkout.ts";
 import { DenoProcess, type Outcome, type Variables } from "../process/process.ts";
 
-const ROOT = `${import.meta.dirname}/../..`;
-/** The catalogue in the guide: code in a list. */
-const GUIDE_CODE = /```ts ignore\n( +)(import type \{ Catalogue \}[^`]+)\n +```/;
-
 /** Copies the service, and puts toys in place of its collections. Resolves to the folder of the copy. */
 export async function makeToyShop(): Promise<string> {
   const folder = await copyService();
@@ -15,20 +11,14 @@ export async function makeToyShop(): Promise<string> {
 
 /** Puts toys in place of the collections in a copy, as the guide says. */
 export async function putToysInPlace(folder: string): Promise<void> {
-  const before = await Deno.readTextFile(`${folder}/src/catalogue/catalogue.ts`);
-  for (const [, name] of before.matchAll(/ from "\.\/(\w+\.ts)"/g)) {
-    await Deno.remove(`${folder}/src/catalogue/${name}`);
-  }
-  await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${folder}/src/catalogue/toys.ts`);
-  const [, indent = "", code] = GUIDE_CODE.exec(await Deno.readTextFile(`${ROOT}/src/README.md`)) ?? [];
-  if (code === undefined) throw new Error("src/README.md has no catalogue of toys");
-  await Deno.writeTextFile(
-    `${folder}/src/catalogue/catalogue.ts`,
-    `${code.replaceAll(`\n${indent}`, "\n")}\n`,
-  );
+  const catalogue = `${folder}/src/catalogue`;
+  await Deno.remove(`${catalogue}/pets.ts`);
+  await Deno.copyFile(`${import.meta.dirname}/toys.ts`, `${catalogue}/toys.ts`);
   await rewrite(
-    `${folder}/src/resource/interface.ts`,
-    (text) => text.replace(/(?<=ORIGINAL: .* = )".*"/, "undefined"),
+    `${catalogue}/catalogue.ts`,
+    (text) =>
+      text.replaceAll("PETS", "TOYS").replace("pets.ts", "toys.ts").replace("Animal Store", "Toy Store")
+        .replace("animals.kv", "toys.kv").replace(/original: "[^"]*"/, "original: undefined"),
   );
 }
 

@@ -19,7 +19,7 @@ function objectsIn(part: unknown): JsonObject[] {
   return [part, ...inner.flatMap(([, value]) => objectsIn(value))];
 }
 
-for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(OF_THINGS.title)]) {
+for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(OF_THINGS)]) {
   const { document } = Description.of(OPERATIONS, described);
   const { schemas, responses } = document.components;
   const operations = Object.values(document.paths).flatMap((item) => Object.entries(item));

@@ -24,6 +24,7 @@ import { Description } from "../support/openapi.ts";
 import { type Sample, SAMPLES } from "../support/operations.ts";
 import { Workshop } from "../support/workshop.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
+import { OF_THINGS } from "../support/things.ts";
 
 /** Codes of failures of the service or its store, and of a body that takes ten seconds. They are not provoked here. */
 const NOT_PROVOKED: readonly string[] = ["internal_error", "store_unavailable", "request_timeout"];
@@ -353,7 +354,7 @@ Deno.test("service sends a Location that is a URI as the document defines it, wh
 Deno.test("openApiDocument() has no format whose edges are not tried", () => {
   const operators = Description.of(
     SAMPLES.map(({ operation }) => operation),
-    interfaceForOperators("Things"),
+    interfaceForOperators(OF_THINGS),
   );
   const text = JSON.stringify([DOCUMENT, operators.document]);
   const formats = new Set([...text.matchAll(/"format":"([^"]+)"/g)].map(([, format]) => format));

@@ -43,10 +43,8 @@ Deno.test.each([
   ["né🐕", '"né🐕"'],
   ["x".repeat(40), "x".repeat(40)],
   ["x".repeat(41), `"${"x".repeat(40)}…"`],
-  [`as_test_${"k".repeat(38)}`, '"[secret]"'],
-  [`key: as_live_${"k".repeat(50)}`, '"key: [secret]"'],
 ])("shownName() of %j is %s", (name, shown) => {
-  assertEquals(shownName(name, /as_(?:live|test)_\w+/g), shown);
+  assertEquals(shownName(name), shown);
 });
 
 Deno.test("shownName() of 100,000 characters shows 40, whole ones", () => {

@@ -1,11 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { createApiKey } from "../../../src/accounts/api_key.ts";
 import { pause } from "../../../src/base/time.ts";
 import { call, callAtOnce } from "../../support/client.ts";
 import { carryOut, FakeKv } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
 import { onServer } from "./server.ts";
+import { KEYS } from "../../support/things.ts";
 
 const TRIP = 100;
 const LIST = "GET /v1/things?limit=1";
@@ -88,7 +88,7 @@ Deno.test("service needs three round trips for a key's first request, and one fo
   await service.warmUp(known.apiKey);
 
   assertEquals(await service.trips(first.apiKey, "GET /v1/nowhere"), "404 after 3");
-  assertEquals(await service.trips(createApiKey("staging"), LIST), "401 after 1");
+  assertEquals(await service.trips(KEYS.create("staging"), LIST), "401 after 1");
 });
 
 Deno.test("service returns 429 from memory after one check of versions, even for a ban", async () => {
