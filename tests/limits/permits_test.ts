@@ -1,39 +1,13 @@
 import { assert, assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
-import { ACCOUNTS } from "../../src/accounts/account.ts";
 import { pause } from "../../src/base/time.ts";
 import { decodeState, type Holder, stateKeys, unstored } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import { CorruptRow, encodeJson } from "../../src/engine/row.ts";
 import { decodeUsage, type Limits, usageKey } from "../../src/limits/usage.ts";
-import { AGAIN, StoreUnavailable } from "../../src/engine/deadline.ts";
+import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { upTo } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-
-Deno.test("Permits admit exactly the limit in two processes that settle between requests", async () => {
-  await using service = await Harness.open();
-  const { store } = service;
-  const { account } = await service.createAccount({ minute: 10, day: 100 });
-  const rows = await store.getMany(stateKeys(ACCOUNTS, account.id));
-  const clock = () => service.now;
-  const processes = [1, 2].map(() => {
-    return new Permits({ store, transactions: new Transactions(store, { clock }), holders: ACCOUNTS, clock });
-  });
-  const refused: boolean[] = [];
-
-  for (let round = 0; round < 8; round++) {
-    for (const permits of processes) {
-      const state = decodeState(ACCOUNTS, account.id, rows);
-      const request = { credential: account.keyHash, now: service.now, at: performance.now() };
-      const decision = state && await permits.learn(state, 0).decideInRun(request);
-      refused.push(decision === undefined || decision === AGAIN || decision.refusal !== undefined);
-      await permits.settle();
-    }
-  }
-
-  assertEquals(refused.filter((isRefused) => !isRefused).length, 10);
-  assertEquals((await service.accounts.find(account.id))?.usage.used, 10);
-});
 
 /** Lets permits learn more holders than they remember. */
 function learnOthers(permits: Permits<Holder>): void {
@@ -133,21 +107,6 @@ Deno.test("Permits.of() forgets an account that is idle, if enough others are le
   learnOthers(permits);
 
   assertStrictEquals(permits.of("first"), undefined);
-});
-
-Deno.test("Permits.admit() bans a holder whose requests go on after refusals, but not for a burst", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  const permits = permitsOf(service, { minute: 10, day: 100 });
-  const admit = (count: number) =>
-    time.until(Promise.all(upTo(count).map(() => permits.admit("holder"))), 5_000);
-
-  const burst = await admit(100);
-  await time.advance(6_000);
-  const later = await admit(100);
-
-  const refusals = [burst, later].map((decisions) => new Set(decisions.map((decision) => decision?.refusal)));
-  assertEquals(refusals, [new Set([undefined, "minute"]), new Set(["minute", "ban"])]);
 });
 
 Deno.test("Permits that are given back before and while a run fails are free after a later run", async () => {

@@ -3,8 +3,6 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { Operator } from "../support/operator.ts";
 import { NOON } from "../support/time.ts";
 
-const HOUR = 3_600_000;
-
 /** Statuses of `count` simultaneous requests with a key. */
 async function statusesOf(operator: Operator, key: string, count: number): Promise<number[]> {
   await using service = await operator.serve();
@@ -22,9 +20,7 @@ async function ban(operator: Operator, key: string, limit: number): Promise<void
 
 Deno.test.each([
   ["", "free", 60, 1_000],
-  ["--plan free", "free", 60, 1_000],
   ["--plan pro", "pro", 300, 10_000],
-  ["--plan business", "business", 1_000, 100_000],
   ["--plan enterprise --per-minute 7 --per-day 1000000000000", "enterprise", 7, 1_000_000_000_000],
 ])(
   "accounts create %s prints a key that works at once: plan %s, %i a minute, %i a day",
@@ -92,7 +88,7 @@ Deno.test("accounts create - creates an account for each name on standard input,
   assertEquals([none, operator.out, operator.err], [0, [], ["Created 0 of 0 accounts."]]);
 });
 
-Deno.test.each(["Tab\there", "x".repeat(101), "half \ud83d", " ", "a\u200f"])(
+Deno.test.each(["Tab\there", "x".repeat(101), " "])(
   "accounts create - creates nothing if a name is %j",
   async (name) => {
     await using operator = await Operator.start();
@@ -209,25 +205,6 @@ Deno.test("accounts COMMAND replaces control characters in names, or escapes the
   }
 });
 
-Deno.test.each([["", 0], ["--grace 90s", 90_000], ["--grace 30m", 1_800_000], ["--grace 24h", 24 * HOUR], [
-  "--grace 7d",
-  168 * HOUR,
-]])("accounts rotate %s prints a new key, and the previous one ends after %i ms", async (options, grace) => {
-  await using operator = await Operator.start();
-  const { id, key } = await operator.createAccount();
-
-  const code = await operator.run(`accounts rotate ${id} ${options}`);
-
-  const [renewed = "", ...more] = operator.out;
-  assertEquals([code, more], [0, []]);
-  assertMatch(operator.err.join("\n"), new RegExp(`^Rotated: ${id}, tests, staging, plan free, `));
-  operator.now = NOON + grace - 1;
-  if (grace > 0) assertEquals(await statusesOf(operator, key, 1), [200]);
-  operator.now = NOON + grace;
-  assertEquals(await statusesOf(operator, key, 1), [401]);
-  assertEquals(await statusesOf(operator, renewed, 1), [200]);
-});
-
 Deno.test("accounts create uses ENVIRONMENT for the key, and accounts rotate keeps the key's own", async () => {
   await using operator = await Operator.start();
   operator.environment.set("ENVIRONMENT", "production");
@@ -239,163 +216,54 @@ Deno.test("accounts create uses ENVIRONMENT for the key, and accounts rotate kee
   for (const one of [key, operator.out.join("\n")]) assertMatch(one, /^as_live_\w{38}$/);
 });
 
-Deno.test("accounts plan changes the plan at once, and accounts close ends the key at once", async () => {
+Deno.test("accounts rotate prints a new key, and the previous one ends after --grace", async () => {
+  await using operator = await Operator.start();
+  const { id, key } = await operator.createAccount();
+
+  const code = await operator.run(`accounts rotate ${id} --grace 90s`);
+
+  const [renewed = "", ...more] = operator.out;
+  assertEquals([code, more], [0, []]);
+  assertMatch(operator.err.join("\n"), new RegExp(`^Rotated: ${id}, tests, staging, plan free, `));
+  for (const [ms, status] of [[89_999, 200], [90_000, 401]] as const) {
+    operator.now = NOON + ms;
+    assertEquals(await statusesOf(operator, key, 1), [status]);
+  }
+  assertEquals(await statusesOf(operator, renewed, 1), [200]);
+});
+
+Deno.test("accounts plan, suspend, resume, unban, reset and close print the account, and act at once", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();
   const { id, key } = await operator.createAccount();
-  const limit = async () => (await service.fetch("GET /v1/things", { key })).headers.get("x-ratelimit-limit");
-  const limits = [await limit()];
-  const printed: unknown[] = [];
+  const seen = async () => {
+    const { status, headers } = await service.fetch("GET /v1/things", { key });
+    return `${status} ${headers.get("ratelimit-policy")?.match(/q=\d+/g)?.join()}`;
+  };
+  const [pro, own] = [
+    "plan pro, 300 requests a minute, 10000 a day.",
+    "plan enterprise, 9 requests a minute, 99 a day.",
+  ];
 
   for (
-    const command of ["pro", "enterprise --per-minute 9 --per-day 99"].map((plan) => `plan ${id} ${plan}`)
+    const [command, done, account, expected] of [
+      ["plan ID pro", "Moved", pro, "200 q=300,q=10000"],
+      ["plan ID enterprise --per-minute 9 --per-day 99", "Moved", own, "200 q=9,q=99"],
+      ["suspend ID", "Suspended", own, "403 q=60"],
+      ["suspend ID", "Suspended", own, "403 q=60"],
+      ["unban ID", "Unbanned", own, "403 q=60"],
+      ["resume ID", "Resumed", own, "200 q=9,q=99"],
+      ["resume ID", "Resumed", own, "200 q=9,q=99"],
+      ["reset ID", "Reset", own, "200 q=9,q=99"],
+      ["close ID", "Closed", own, "401 q=60"],
+    ] as const
   ) {
-    printed.push(await operator.run(`accounts ${command}`), operator.out.length, ...operator.err);
-    limits.push(await limit());
+    const code = await operator.run(`accounts ${command.replace("ID", id)}`);
+    const printed = [`${done}: ${id}, tests, staging, ${account}`];
+    assertEquals([command, code, operator.out, operator.err], [command, 0, [], printed]);
+    assertEquals([command, await seen()], [command, expected]);
   }
-  printed.push(await operator.run(`accounts close ${id}`), operator.out.length, ...operator.err);
-
-  assertEquals(limits, ["60", "300", "9"]);
-  const enterprise = "tests, staging, plan enterprise, 9 requests a minute, 99 a day.";
-  assertEquals(printed, [
-    ...[0, 0, `Moved: ${id}, tests, staging, plan pro, 300 requests a minute, 10000 a day.`],
-    ...[0, 0, `Moved: ${id}, ${enterprise}`],
-    ...[0, 0, `Closed: ${id}, ${enterprise}`],
-  ]);
-  assertEquals((await service.fetch("GET /v1/things", { key })).status, 401);
 });
-
-Deno.test("accounts suspend and resume may be repeated, and keep suspendedAt", async () => {
-  await using operator = await Operator.start();
-  const { id } = await operator.createAccount();
-  const printed: unknown[] = [];
-
-  for (const command of ["resume", "suspend", "suspend", "resume", "resume"]) {
-    operator.now += HOUR;
-    printed.push(await operator.run(`accounts ${command} ${id}`), operator.out.length, ...operator.err);
-    await operator.run(`accounts show ${id}`);
-    const { state, suspendedAt } = JSON.parse(operator.out.join("\n"));
-    await operator.run("accounts list");
-    printed.push(operator.out[0]?.split("\t")[6], state, suspendedAt);
-  }
-
-  const account = `${id}, tests, staging, plan free, 60 requests a minute, 1000 a day.`;
-  const since = "2027-01-15T14:00:00.000Z";
-  assertEquals(printed, [
-    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
-    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
-    ...[0, 0, `Suspended: ${account}`, "suspended", "suspended", since],
-    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
-    ...[0, 0, `Resumed: ${account}`, "active", "active", null],
-  ]);
-});
-
-Deno.test("accounts COMMAND works on a suspended account, and leaves it suspended until it is closed", async () => {
-  await using operator = await Operator.start();
-  await using service = await operator.serve();
-  const { id, key } = await operator.createAccount();
-  const codeOf = async (key: string) => {
-    const response = await service.fetch("GET /v1/things", { key });
-    return response.ok ? response.status : (await response.json()).code;
-  };
-  const keys = [key];
-  const seen: unknown[] = [];
-
-  for (
-    const command of [
-      ...[
-        "suspend ID",
-        "rotate ID --grace 1h",
-        "plan ID pro",
-        "unban ID",
-        "reset ID",
-        "delete ID",
-        "close ID",
-      ],
-      ...["resume ID", "delete ID"],
-    ]
-  ) {
-    const exit = await operator.run(`accounts ${command.replace("ID", id)}`);
-    keys.push(...operator.out);
-    const codes = new Set(await Promise.all(keys.map(codeOf)));
-    await operator.run(`accounts show ${id}`);
-    const { state = "", plan = "" } = JSON.parse(operator.out.join("\n") || "{}");
-    seen.push([command.split(" ")[0], exit, ...codes, state, plan]);
-  }
-
-  assertEquals(keys.length, 2);
-  assertEquals(seen, [
-    ["suspend", 0, "account_suspended", "suspended", "free"],
-    ["rotate", 0, "account_suspended", "suspended", "free"],
-    ["plan", 0, "account_suspended", "suspended", "pro"],
-    ["unban", 0, "account_suspended", "suspended", "pro"],
-    ["reset", 0, "account_suspended", "suspended", "pro"],
-    ["delete", 1, "account_suspended", "suspended", "pro"],
-    ["close", 0, "invalid_api_key", "closed", "pro"],
-    ["resume", 1, "invalid_api_key", "closed", "pro"],
-    ["delete", 0, "invalid_api_key", "", ""],
-  ]);
-});
-
-Deno.test("accounts unban ends a ban, and clears strikes", async () => {
-  await using operator = await Operator.start();
-  const { id, key } = await operator.createAccount("--plan enterprise --per-minute 3 --per-day 99");
-  await using service = await operator.serve();
-  const codes = async (count: number) => {
-    const responses = await Promise.all(
-      Array.from({ length: count }, () => service.fetch("GET /v1/things", { key })),
-    );
-    return await Promise.all(
-      responses.map(async (response) => response.ok ? 200 : (await response.json()).code),
-    );
-  };
-  await getBanned(service, key, 3);
-  const banned = await codes(1);
-
-  const ended = [await operator.run(`accounts unban ${id}`), ...operator.err];
-  const struck = await codes(3);
-  await service.app.settle();
-  const none = [await operator.run(`accounts unban ${id}`), ...operator.err];
-  const struckAgain = await codes(3);
-
-  const account = `${id}, tests, staging, plan enterprise, 3 requests a minute, 99 a day.`;
-  assertEquals(ended, [0, `Unbanned: ${account}`]);
-  assertEquals(none, [0, `Unbanned: ${account}`]);
-  assertEquals(banned, ["key_banned"]);
-  assertEquals([struck, struckAgain], [
-    new Array(3).fill("rate_limit_minute"),
-    new Array(3).fill("rate_limit_minute"),
-  ]);
-});
-
-Deno.test.each(
-  [["used up", "banned", 0], ["used up by a clock two days ahead", "active", 48 * HOUR]] as const,
-)(
-  "accounts reset zeroes both windows of an account if they are %s, and leaves it %s",
-  async (_, expected, ahead) => {
-    await using operator = await Operator.start();
-    const { id, key } = await operator.createAccount("--plan enterprise --per-minute 3 --per-day 3");
-    operator.now = NOON + ahead;
-    await ban(operator, key, 3);
-    operator.now = NOON;
-
-    const code = await operator.run(`accounts reset ${id}`);
-
-    assertEquals([code, operator.err], [0, [
-      `Reset: ${id}, tests, staging, plan enterprise, 3 requests a minute, 3 a day.`,
-    ]]);
-    await operator.run(`accounts show ${id}`);
-    const { usage, state } = JSON.parse(operator.out.join("\n"));
-    assertEquals([usage.minute.used, usage.day.used, usage.minute.start], [
-      0,
-      0,
-      new Date(NOON).toISOString(),
-    ]);
-    assertEquals(state, expected);
-    await operator.run(`accounts unban ${id}`);
-    assertEquals((await statusesOf(operator, key, 4)).sort(), [200, 200, 200, 429]);
-  },
-);
 
 Deno.test("accounts COMMAND exits with 1 if the account does not exist or is closed", async () => {
   await using operator = await Operator.start();

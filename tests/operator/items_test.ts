@@ -112,30 +112,6 @@ Deno.test.each(["set 9 --state lost", "delete 9"])(
   },
 );
 
-Deno.test("items things COMMAND changes and removes things whose stored names are now invalid", async () => {
-  const { operator } = await withThings();
-  await using _ = operator;
-  await using service = await operator.serve();
-  for (const [id, name] of [[1, " "], [2, "\u0000"], [3, "\n"]] as const) {
-    await storeName(service.kv, id, name);
-  }
-
-  const set = await operator.run("items things set 1 --state lost");
-  const changed = operator.out;
-  const renamed = [await operator.run("items things set 2 --name Tom"), operator.out];
-  const refused = await operator.run("items things set 3 --name", "\n");
-  const removed = await operator.run("items things delete 3");
-
-  assertEquals([set, changed], [0, [
-    '{"id":1,"name":" ","weight":9007199254740993,"state":"lost","isSpare":false}',
-  ]]);
-  assertEquals(renamed, [0, [
-    '{"id":2,"name":"Tom","weight":9007199254740993,"state":"new","isSpare":false}',
-  ]]);
-  assertEquals([refused, removed], [2, 0]);
-  await assertConsistent(service.kv);
-});
-
 Deno.test("itemCommands() explains negative numbers only if a field can have one", () => {
   const helpWith = (fields: Members) => {
     const cups = resource({

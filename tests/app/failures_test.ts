@@ -71,23 +71,6 @@ Deno.test("service does not charge an account whose commits fail, and serves all
   );
 });
 
-Deno.test("service retries giving permits back if the commit was refused", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  const { account: { id }, apiKey } = await service.createAccount("business");
-  for (let count = 0; count < 30; count++) {
-    await time.until(call(service, apiKey), 1_000);
-    await time.advance(5);
-  }
-  service.disturbance = { commit: () => Promise.resolve({ ok: false }) };
-  await time.advance(8_000);
-  service.disturbance = {};
-  await time.advance(8_000);
-
-  const { used, leased } = await service.accounts.usage(id);
-  assertEquals([used, leased], [30, 0]);
-});
-
 Deno.test("service stops although its permits cannot be given back", async () => {
   await using service = await RecordingService.open();
   const { time } = service;

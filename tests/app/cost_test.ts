@@ -97,39 +97,6 @@ Deno.test("service needs few commits at a high rate", async () => {
   assertEquals([usage.used, usage.leased], [500, 0]);
 });
 
-Deno.test("service needs few commits at a high rate after the limits of a full day were raised", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  const { account: { id }, apiKey } = await service.createAccount({ minute: 1_000, day: 10 });
-  await callAtOnce(12, [service], apiKey, NOWHERE);
-  await service.accounts.change(id, { limits: { minute: 1_000, day: 9_000 } });
-  service.forget();
-
-  for (let count = 0; count < 500; count++) {
-    assertEquals((await call(service, apiKey, NOWHERE)).status, 404);
-    await time.advance(1);
-  }
-
-  assertLessOrEqual(service.commits.length, 50);
-});
-
-Deno.test("service gives its leases back in one commit when it settles", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  const { account: { id }, apiKey } = await service.createAccount();
-  for (let count = 0; count < 100; count++) {
-    await call(service, apiKey, NOWHERE);
-    await time.advance(1);
-  }
-  service.forget();
-
-  await time.until(service.app.settle(), 0);
-
-  service.assertCost({ reads: 0, commits: 1 });
-  const usage = await service.accounts.usage(id);
-  assertEquals([usage.used, usage.leased], [100, 0]);
-});
-
 Deno.test("service keeps no lease of a commit that ends while it settles", async () => {
   const service = await RecordingService.open();
   using time = service.time;
@@ -212,17 +179,6 @@ Deno.test("service looks a key up once, however many spaces precede it", async (
 
   const lookUps = service.reads.flat().filter(([table]) => table === "api_keys");
   assertEquals(lookUps, [apiKeyKey(hashApiKey(apiKey))]);
-});
-
-Deno.test("service charges several accounts in one commit", async () => {
-  await using service = await RecordingService.open();
-  const issued = await Array.fromAsync(upTo(35), () => service.createAccount("free"));
-  service.forget();
-
-  const replies = await Promise.all(issued.map(({ apiKey }) => call(service, apiKey, NOWHERE)));
-
-  assertEquals(tally(replies), { "404 not_found": 35 });
-  service.assertCost({ reads: Infinity, commits: 1 });
 });
 
 Deno.test("service excludes from a commit only the accounts whose rows another process has written", async () => {
