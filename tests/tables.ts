@@ -1,18 +1,15 @@
-// What the guides derive from declarations: tables, names, the first call, and the guide for clients. As a program, it
+// What the guides derive from declarations: tables, the first call, and the guide for clients. As a program, it
 // writes all of these.
 import { ACCESS } from "../src/resource/access.ts";
-import { existsSync } from "node:fs";
 import { inWords } from "../src/web/deprecation.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue/catalogue.ts";
 import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
-import { print } from "../src/process/process.ts";
 import { usageOf } from "../src/operator/command_line.ts";
 import { clientGuide } from "./client_guide.ts";
 import { FIRST_CALL } from "./first_call.ts";
-import { withName } from "./names.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
 
@@ -20,16 +17,10 @@ import { ALL } from "./support/operations.ts";
 type Table = readonly (readonly string[])[];
 
 const ROOT = `${import.meta.dirname}/..`;
-/** Guides with tables and names of the service. Each table is in at least one of them. */
-export const DOCUMENTS = [
-  "README.md",
-  "src/operator/README.md",
-  "src/operator/alerts.yml",
-  "tests/operator/alerts.yml",
-  ...["src/messages/alerts.yml", "tests/messages/alerts.yml"].filter((path) => existsSync(`${ROOT}/${path}`)),
-];
+/** Guides with tables. Each table is in at least one of them. */
+const DOCUMENTS = ["README.md", "src/operator/README.md"];
 
-/** A guide, as it is and with tables and names that match the declarations. */
+/** A guide, as it is and with tables that match the declarations. */
 export interface Guide {
   readonly path: string;
   readonly text: string;
@@ -55,12 +46,10 @@ export async function readGuides(): Promise<readonly Guide[]> {
     settingsTable(),
   ];
   const missing = new Set(tables);
-  const alerts = await Deno.readTextFile(`${ROOT}/src/operator/alerts.yml`);
-  const [, named = ""] = /^ {2}- name: (.+)$/m.exec(alerts) ?? [];
   const guides: Guide[] = [];
   for (const path of DOCUMENTS.map((name) => `${ROOT}/${name}`)) {
     const text = await Deno.readTextFile(path);
-    const current = declared(withName(text, named, CATALOGUE.title)).replaceAll(
+    const current = declared(text).replaceAll(
       /(?:^\|.*\|\n)+/gm,
       (found) => {
         const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
@@ -87,12 +76,6 @@ if (import.meta.main) {
   for (const { path, text, current } of guides) {
     if (current !== text) await Deno.writeTextFile(path, current);
   }
-  const code = `${ROOT}/src/README.md`;
-  const rest = [...guides, { path: code, current: await Deno.readTextFile(code) }]
-    .flatMap(({ path, current }) => leftovers(path.replace(`${ROOT}/`, ""), current));
-  if (rest.length > 0) {
-    print(["Edit by hand what is about the example or a part that is left out:", ...rest].join("\n  "));
-  }
 }
 
 /**
@@ -111,26 +94,6 @@ function declared(text: string): string {
     .replaceAll(/\bdata\/[\w-]+\.kv\b/g, DEFAULT_KV_PATH)
     .replace(/^## First call\n[^]*?(?=^## )/m, () => `${FIRST_CALL}\n`)
     .replace(/(?:^- `GET [^`]+` is deprecated and will be removed on .+\.\n)+/m, deprecations.join(""));
-}
-
-/**
- * Sections of a guide that mention animals, messages or the original interface, although this service does not have
- * them.
- */
-function leftovers(path: string, text: string): string[] {
-  const hasAnimals = CATALOGUE.resources.some(({ name }) => name === "pets");
-  const hasMessages = clientTasks(CATALOGUE).some(({ name }) => name === "messages");
-  const words = [
-    ...(hasAnimals ? [] : ["animals?", "pets?", "paw", "Rex"]),
-    ...(hasMessages ? [] : ["(?<!error )messages?", "messages_waiting", "oldest_message_age_seconds"]),
-    ...(CATALOGUE.interface.original === undefined ? ["interface 1\\.0\\.0"] : []),
-  ];
-  if (words.length === 0) return [];
-  return text.split(/^(?=##+ )/m).flatMap((section) => {
-    const found = new Set(section.match(RegExp(`\\b(?:${words.join("|")})\\b`, "gi")));
-    const heading = path.endsWith(".md") ? `, ${section.split("\n", 1)}` : "";
-    return found.size === 0 ? [] : [`${path}${heading}: ${[...found].join(", ")}`];
-  });
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
