@@ -7,7 +7,7 @@ import { assertConsistent } from "../support/stored_rows.ts";
 import { SUNSET } from "../support/things.ts";
 import { seededRandom } from "../support/time.ts";
 
-const REQUESTS = 10_000;
+const REQUESTS = Number(Deno.env.get("FUZZ_REQUESTS") || 1_000);
 const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301206");
 const AFTER_SUNSET = SUNSET + 86_400_000;
 
@@ -62,7 +62,7 @@ interface Sent {
   readonly broken: boolean;
 }
 
-Deno.test("service returns documented responses to 10,000 random requests", async () => {
+Deno.test("service returns documented responses to random requests", async () => {
   const random = new Random(SEED);
   await using service = await Harness.open(ALL);
   const credentials = await createCredentials(service);

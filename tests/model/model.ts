@@ -10,7 +10,7 @@ import { World } from "./world.ts";
  * failure prints its path, too; to repeat that run alone, set MODEL_SEED and MODEL_PATH. With MODEL_END, failures are not
  * simplified first, which can take long.
  */
-const RUNS = Number(Deno.env.get("MODEL_RUNS") ?? 50);
+const RUNS = Number(Deno.env.get("MODEL_RUNS") ?? 30);
 const SEED = Number(Deno.env.get("MODEL_SEED") ?? Math.floor(Math.random() * 2 ** 31));
 const PATH = Deno.env.get("MODEL_PATH");
 const OPTIONS = {

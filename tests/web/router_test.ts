@@ -1,7 +1,5 @@
 import { assertEquals } from "@std/assert";
 import { allowOf, createMatcher, type Endpoint } from "../../src/web/router.ts";
-import { assertError, assertLimitHeaders } from "../support/assertions.ts";
-import { Harness } from "../support/harness.ts";
 
 function endpoint(method: Endpoint["method"], path: string): Endpoint {
   return { method, path };
@@ -60,38 +58,5 @@ const NOWHERE =
 Deno.test("match() finds nothing at paths that are not in the table", () => {
   for (const path of NOWHERE.split(" ")) {
     assertEquals([path, match("GET", path)], [path, { kind: "none", pattern: "" }]);
-  }
-});
-
-Deno.test.each([
-  ["PUT", "/v1/things", "GET, HEAD, OPTIONS, POST"],
-  ["POST", "/v1/things/1", "DELETE, GET, HEAD, OPTIONS, PATCH"],
-  ["HEAD", "/v1/account/key", "OPTIONS, POST"],
-  ["PROPFIND", "/health", "GET, HEAD, OPTIONS"],
-])(
-  "service returns 405 to %s %s and 204 to OPTIONS, both with Allow",
-  async (method, path, allow) => {
-    await using service = await Harness.open();
-    const { apiKey: key } = await service.createAccount();
-
-    const refused = await service.fetch(`${method} ${path}`, { key });
-    const options = await service.fetch(`OPTIONS ${path}`);
-
-    assertEquals([options.status, options.headers.get("allow"), options.body], [204, allow, null]);
-    assertEquals(refused.headers.get("allow"), allow);
-    if (path.startsWith("/v1/")) [options, refused].forEach(assertLimitHeaders);
-    await assertError(refused, 405, "method_not_allowed", RegExp(`^Allowed methods: ${allow}\\.$`));
-  },
-);
-
-Deno.test("service returns 404 not_found for unknown paths, with limit headers below /v1", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount();
-
-  for (const path of ["/v1", "/v1/nothing", "/nothing"]) {
-    await assertError(await service.fetch(`GET ${path}`, { key }), 404, "not_found");
-  }
-  for (const path of ["/v1", "/v1/nothing", "/%761/th%69ngs"]) {
-    assertLimitHeaders(await service.fetch(`GET ${path}`));
   }
 });
