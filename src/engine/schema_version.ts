@@ -2,7 +2,6 @@ import { COMMITS } from "./abandoned.ts";
 import type { Backend } from "./backend.ts";
 import { AGAIN, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
-import type { Decided, Transaction } from "./transaction.ts";
 
 /**
  * Key of the row with the schema version of all rows and, once some of them have been rewritten, their revision, which
@@ -89,19 +88,11 @@ export class SchemaVersion {
   }
 
   /**
-   * Extends a transaction that rewrites rows: they get the newest version and the next revision, so every running process
-   * stops with its next commit.
+   * Gives the rows the newest version and the next revision, in a transaction that rewrites some of them: every running
+   * process then stops with its next commit.
    */
-  revising<Result extends Decided>(transaction: Transaction<Result>): Transaction<Result> {
-    return {
-      ...transaction,
-      decide: (rows, write, now) => {
-        const result = transaction.decide(rows, write, now);
-        const revision = (this.#revision ?? 0) + 1;
-        write.set(SCHEMA, encodeJson({ version: this.#known.newest, revision }));
-        return result;
-      },
-    };
+  revise(write: { set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void }): void {
+    write.set(SCHEMA, encodeJson({ version: this.#known.newest, revision: (this.#revision ?? 0) + 1 }));
   }
 }
 
