@@ -9,6 +9,7 @@ import {
   Items,
   type Operation,
   ResourceError,
+  sweepGenerations,
   sweepReplies,
 } from "../resource/mod.ts";
 import { type Account, ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
@@ -68,7 +69,8 @@ const PAGE_BYTES = 32 * 1024 * 1024;
  * @throws {ResourceError} if two resources share a path or a schema, with each other or with the rest of the service.
  */
 export function createService(options: ServiceOptions): Service {
-  const { catalogue, generations, store, environment, publicUrl, maxStalenessMs, onDeploy } = options;
+  const { catalogue, generations = new Map(), store, environment, publicUrl, maxStalenessMs, onDeploy } =
+    options;
   const { clock, clientAddress, log, metrics, inFlight, operatorTokens } = options;
   const realm = slugOf(catalogue.title, "-");
   const keys = new KeyForm(catalogue);
@@ -123,6 +125,7 @@ export function createService(options: ServiceOptions): Service {
         ),
       (now) => sweepCounts(store, now),
       (now) => sweepDayTotals(store, now),
+      (now) => sweepGenerations(store, catalogue.resources, generations, now),
       () => store.sweep(),
     ],
   };

@@ -1,5 +1,6 @@
 import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/schema.ts";
-import { CommandError } from "./command_line.ts";
+import type { Store } from "../engine/mod.ts";
+import { type Command, CommandError, type Work } from "./command_line.ts";
 
 /** Sends an operator's request to a service, or to operations in this process. `target` is a path with its query. */
 export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
@@ -7,6 +8,27 @@ export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
 /** A request that may not have been carried out, because the service or its store did not respond. */
 export class Unanswered extends CommandError {
   override readonly name = "Unanswered";
+}
+
+/** What commands work on: operators' operations, or the store itself. */
+export interface Target {
+  readonly operate: (work: Work<Client>) => Promise<void>;
+  readonly store: () => Store;
+}
+
+/** Commands by name. */
+type Commands<Base> = Readonly<Record<string, Command<Base>>>;
+
+/** Commands that call operators' operations. */
+export function onClient(commands: Commands<Client>): Commands<Target> {
+  const all = Object.entries(commands).map(([name, command]): [string, Command<Target>] => [name, {
+    ...command,
+    prepare(args, io) {
+      const work = command.prepare(args, io);
+      return ({ operate }) => operate(work);
+    },
+  }]);
+  return Object.fromEntries(all);
 }
 
 /** Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request. */

@@ -6,8 +6,8 @@ import {
   type Schema,
   stringifyJson,
 } from "../web/schema.ts";
-import type { Item, Resource } from "../resource/mod.ts";
-import type { Client } from "./client.ts";
+import { type Catalogue, type Item, rebuild, type Resource } from "../resource/mod.ts";
+import { type Client, onClient, type Target } from "./client.ts";
 import {
   type Arguments,
   type Command,
@@ -31,8 +31,11 @@ const KEY = "idempotency-key";
 const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
 /** Commands on the items of all collections, such as `items toys list`. */
-export function itemCommands(resources: readonly Resource[]): CommandGroup<Client> {
-  const commands = resources.flatMap((resource) => Object.entries(commandsOn(resource)));
+export function itemCommands(catalogue: Pick<Catalogue, "title" | "resources">): CommandGroup<Target> {
+  const commands = catalogue.resources.flatMap((resource) => [
+    ...Object.entries(onClient(commandsOn(resource))),
+    rebuildCommand(catalogue, resource),
+  ]);
   return { name: "items", commands: Object.fromEntries(commands) };
 }
 
@@ -101,6 +104,21 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
       },
     },
   };
+}
+
+/** The command that a release needs before it starts, if it derives other rows from the items of a collection. */
+function rebuildCommand(
+  catalogue: Pick<Catalogue, "title" | "resources">,
+  resource: Resource,
+): readonly [name: string, Command<Target>] {
+  const { name, nouns: { many } } = resource;
+  return [`${name} rebuild`, {
+    help:
+      `write all rows that are derived from ${many} again, after their declaration has changed; first stop every ` +
+      "process of the service; not with SERVICE_URL",
+    prepare: (_, { clock, err }) => ({ store }) =>
+      rebuild(resource, { catalogue, store: store(), clock, notice: err }),
+  }];
 }
 
 function columnsOf(names: readonly string[]): Columns<Item> {

@@ -1,13 +1,14 @@
-import { isUrl, MEMORY, OpenError, openStore, Transactions, Versions } from "../engine/mod.ts";
+import { isUrl, MEMORY, OpenError, openStore, type Store, Transactions, Versions } from "../engine/mod.ts";
 import { type Catalogue, Items, openCollections, ResourceError } from "../resource/mod.ts";
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
 import { KeyForm } from "../accounts/api_key.ts";
 import { accountCommands } from "../operator/account_commands.ts";
 import { backUp, restore } from "../operator/backup.ts";
-import { Client, remoteFetch } from "../operator/client.ts";
+import { Client, onClient, remoteFetch, type Target } from "../operator/client.ts";
 import {
   CommandError,
+  type CommandGroup,
   type CommandIo,
   runCommandLine,
   type Task,
@@ -28,12 +29,13 @@ interface StoreFile extends CopyOptions {
   readonly kvPath: string;
 }
 
-/** Commands that are clients of operators' operations on a catalogue. */
-export function clientTasks(catalogue: Catalogue): readonly Task<Client>[] {
+/** Commands on what a catalogue declares. Most call operators' operations. */
+export function clientTasks(catalogue: Catalogue): readonly Task<Target>[] {
+  const adapted = (group: CommandGroup<Client>) => ({ ...group, commands: onClient(group.commands) });
   return [
-    accountCommands(catalogue),
-    itemCommands(catalogue.resources),
-    ...PARTS.flatMap(({ commands }) => commands ?? []),
+    adapted(accountCommands(catalogue)),
+    itemCommands(catalogue),
+    ...PARTS.flatMap(({ commands }) => commands ? [adapted(commands)] : []),
   ];
 }
 
@@ -86,7 +88,12 @@ export async function main(
       const { serviceUrl, operatorTokens: [token] } = config;
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
-      await work(new Client(remoteFetch({ url: serviceUrl, token }), VERSION));
+      await work({
+        operate: (work) => work(new Client(remoteFetch({ url: serviceUrl, token }), VERSION)),
+        store() {
+          throw new ConfigError("This command needs the store itself. Unset SERVICE_URL, and set KV_PATH.");
+        },
+      });
     });
   } catch (error) {
     if (error instanceof Deno.errors.BrokenPipe) return BROKEN_PIPE;
@@ -98,34 +105,45 @@ export async function main(
   }
 }
 
-/** Works with operators' operations in this process. */
+/** Works on the store, in this process. */
 async function runLocally(
-  work: Work<Client>,
-  { kvPath, environment }: Config,
+  work: Work<Target>,
+  config: Config,
   catalogue: Catalogue,
   { clock }: CommandIo,
 ): Promise<void> {
-  requireReachable(kvPath);
-  const store = await openStore(kvPath, { clock, create: false });
+  requireReachable(config.kvPath);
+  const store = await openStore(config.kvPath, { clock, create: false });
   try {
-    const generations = await openCollections(store, catalogue, { create: false });
-    const versions = new Versions(store);
-    const transactions = new Transactions(store, { clock });
-    const keys = new KeyForm(catalogue);
-    const shared = { store, transactions, versions, generations };
-    const items = catalogue.resources.map((resource) => new Items(resource, shared));
-    const operations = operatorOperations({
-      catalogue,
-      accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),
-      items,
-      store,
-      parts: PARTS,
-    });
-    await work(new Client(localFetch(operations, { transactions, clock })))
-      .finally(() => Promise.all(items.map(({ ids }) => ids.settle())));
+    await work({ operate: (work) => operate(work, store, config, catalogue, clock), store: () => store });
   } finally {
     await store.close();
   }
+}
+
+/** Works with operators' operations in this process. */
+async function operate(
+  work: Work<Client>,
+  store: Store,
+  { environment }: Config,
+  catalogue: Catalogue,
+  clock: () => number,
+): Promise<void> {
+  const generations = await openCollections(store, catalogue, { create: false });
+  const versions = new Versions(store);
+  const transactions = new Transactions(store, { clock });
+  const keys = new KeyForm(catalogue);
+  const shared = { store, transactions, versions, generations };
+  const items = catalogue.resources.map((resource) => new Items(resource, shared));
+  const operations = operatorOperations({
+    catalogue,
+    accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),
+    items,
+    store,
+    parts: PARTS,
+  });
+  await work(new Client(localFetch(operations, { transactions, clock })))
+    .finally(() => Promise.all(items.map(({ ids }) => ids.settle())));
 }
 
 /** Works on the store's file. SIGINT and SIGTERM stop it. These commands may read only two environment variables. */

@@ -14,7 +14,7 @@ import {
 } from "../engine/mod.ts";
 import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
 import { type Item, type Resource, withDefaults } from "./resource.ts";
-import { type Generations, ItemRows } from "./rows.ts";
+import { FIRST, type Generations, ItemRows } from "./rows.ts";
 
 /** The order of a list, and where a page of it starts. */
 export interface ItemOrder {
@@ -102,7 +102,7 @@ export class Items<Value extends Item = Item> {
       return (index) => entries[index] ? this.#read(entries[index]) : null;
     });
     this.#store = store;
-    this.#rows = new ItemRows(resource, generations?.get(resource.name));
+    this.#rows = new ItemRows(resource, generations?.get(resource.name) ?? FIRST);
     this.#names = ["id", ...Object.keys(fields)];
     this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
   }
@@ -152,6 +152,18 @@ export class Items<Value extends Item = Item> {
           write,
         );
         return { ...owned, item: after };
+      },
+    };
+  }
+
+  /** Writes the rows that are derived from an item's row. @throws {CorruptRow} if this release cannot read the item. */
+  deriving(entry: Entry): Transaction<null> {
+    const { item, ownerId } = decodeItem(this.resource, entry);
+    const value = encodeText(decodeText(entry));
+    return {
+      decide: (_rows, write) => {
+        for (const row of this.#rows.indexed(item, ownerId)) write.set(row, value);
+        return null;
       },
     };
   }

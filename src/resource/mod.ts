@@ -45,7 +45,8 @@ export type { Call, Operation } from "./call.ts";
 export type { Catalogue, KeyPrefixes, Plans } from "./catalogue.ts";
 export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
 export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";
-export { openCollections, ResourceError } from "./open.ts";
+export { openCollections } from "./open.ts";
+export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
 export {
   cursorAfter,
@@ -63,6 +64,7 @@ export {
   type ItemOf,
   type Resource,
   resource,
+  ResourceError,
   type RowKeys,
 } from "./resource.ts";
 export type { Generations } from "./rows.ts";

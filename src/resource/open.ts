@@ -1,14 +1,10 @@
-import { CorruptRow, decodeJson, encodeJson, type Store } from "../engine/mod.ts";
+import { CorruptRow, type Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
-import { CorruptItem, decodeItem } from "./items.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { Resource } from "./resource.ts";
+import { collectionKey, openCollection } from "./collection_row.ts";
+import { CorruptItem, decodeItem } from "./items.ts";
+import { type Resource, ResourceError } from "./resource.ts";
 import type { Generations } from "./rows.ts";
-
-/** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
-export class ResourceError extends Error {
-  override readonly name = "ResourceError";
-}
 
 /** Together with that of accounts, the version rows of all collections fit into one read. */
 const MAX_RESOURCES = 9;
@@ -28,7 +24,6 @@ const TAKEN = [
 ];
 /** How many of a collection's first and of its last items are read at the start. */
 const SAMPLE = 100;
-const AND = new Intl.ListFormat("en-GB");
 
 /** Options of {@linkcode openCollections}. */
 export interface OpenCollectionsOptions {
@@ -37,9 +32,8 @@ export interface OpenCollectionsOptions {
 }
 
 /**
- * Checks the declarations of all collections, and their filters and some items against the store. A row has the filters
- * that a collection was created with, so its indexes are complete from the first item on. Resolves to the generations
- * of their rows.
+ * Checks the declarations of all collections, and these and some items against the store. Resolves to the generations of
+ * the rows that are derived from items.
  *
  * @throws {ResourceError}
  * @throws {StoreUnavailable}
@@ -49,18 +43,19 @@ export async function openCollections(
   catalogue: Pick<Catalogue, "title" | "resources">,
   { create }: OpenCollectionsOptions,
 ): Promise<Generations> {
-  const [fault] = faultsOfCatalogue(catalogue);
-  if (fault !== undefined) throw new ResourceError(`${fault}.`);
+  requireValid(catalogue);
   const all = await Promise.all(catalogue.resources.map(async (resource) => {
-    let stored = await findCollection(store, resource);
-    // The commit is refused if another process has created the collection in the meantime.
-    if (stored === null && create && !await createCollection(store, resource)) {
-      stored = await findCollection(store, resource);
-    }
+    const generation = await openCollection(store, resource, create);
     if (create) await requireReadableItems(store, resource);
-    return stored?.generation === undefined ? [] : [[resource.name, stored.generation] as const];
+    return generation === undefined ? [] : [[resource.name, generation] as const];
   }));
   return new Map(all.flat());
+}
+
+/** @throws {ResourceError} if a declaration is invalid. */
+export function requireValid(catalogue: Pick<Catalogue, "title" | "resources">): void {
+  const [fault] = faultsOfCatalogue(catalogue);
+  if (fault !== undefined) throw new ResourceError(`${fault}.`);
 }
 
 /** Reads the first and the last items. @throws {ResourceError} if the declaration does not fit one of them. */
@@ -81,53 +76,11 @@ async function requireReadableItems(store: Store, resource: Resource): Promise<v
   }
 }
 
-/** What the store remembers of a collection. */
-interface StoredCollection {
-  readonly filters: readonly string[];
-  readonly generation?: string;
-}
-
-/** What the store remembers of a collection, or null. @throws {ResourceError} if it is not what is declared. */
-async function findCollection(
-  store: Store,
-  { name, filters, rows }: Resource,
-): Promise<StoredCollection | null> {
-  const row = await store.get(keyOf(name));
-  const isOlder = row === null && rows.filtersBefore !== undefined &&
-    (await store.list({ prefix: rows.items }, 1)).length > 0;
-  const stored = row && decodeJson<StoredCollection>(row);
-  const before = stored?.filters ?? (isOlder ? rows.filtersBefore : undefined);
-  if (before && before.toSorted().join() !== filters.toSorted().join()) {
-    throw new ResourceError(
-      `The store has ${name} ${filteredBy(before)}, but this release declares them ${
-        filteredBy(filters)
-      }. A collection keeps the filters of its ` +
-        "first start, even while it is empty. Declare those, rename the collection, or set KV_PATH to a new store.",
-    );
-  }
-  return stored;
-}
-
-/** Creates a collection. Resolves to false if another process has done so. */
-async function createCollection(store: Store, { name, filters }: Resource): Promise<boolean> {
-  const row = encodeJson({ filters: filters.toSorted() });
-  const { ok } = await store.commit((operation) => {
-    operation.check({ key: keyOf(name), versionstamp: null }).set(keyOf(name), row);
-  });
-  return ok;
-}
-
-function keyOf(name: string): Deno.KvKey {
-  return ["resources", name];
-}
-
-function filteredBy(filters: readonly string[]): string {
-  return filters.length === 0 ? "without filters" : `filtered by ${AND.format(filters.toSorted())}`;
-}
-
 /** What is wrong with a catalogue. */
 function* faultsOfCatalogue({ title, resources }: Pick<Catalogue, "title" | "resources">): Generator<string> {
-  const keys = resources.flatMap(({ name, rows }) => [keyOf(name), rows.items, rows.ids, rows.version]);
+  const keys = resources.flatMap((
+    { name, rows },
+  ) => [collectionKey(name), rows.items, rows.ids, rows.version]);
   if (!TITLE.test(title)) {
     yield "The title of the catalogue must begin with a letter from A to Z, as the names of metrics do";
   }

@@ -125,6 +125,11 @@ export interface Resource<out Value extends Item = Item> extends
   readonly changed: (item: Item, patch: JsonObject) => Item;
 }
 
+/** A declaration is invalid, or does not fit the store. The message, which is for the operator, says why. */
+export class ResourceError extends Error {
+  override readonly name = "ResourceError";
+}
+
 /** Maximum number of items in a page. */
 export const MAX_PAGE = 100;
 

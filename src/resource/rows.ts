@@ -2,19 +2,23 @@ import type { JsonObject } from "../web/schema.ts";
 import type { Item, Resource } from "./resource.ts";
 
 /**
- * The generation of the rows that each collection derives from its items, by name: that of its last rebuild. A collection
- * that was never rebuilt has none.
+ * The generation of the rows that each collection derives from its items, by name: that of its last rebuild, which begins
+ * with the time of its start. A collection that was never rebuilt is missing: it has the first one.
  */
 export type Generations = ReadonlyMap<string, string>;
+
+/** The generation before the first rebuild. */
+export const FIRST = "";
+/** The table of indexes, except those of the first generation. A key continues with a collection and its generation. */
+export const GENERATIONS = "generations";
+/** The table of rows that belong to a collection's `extend`. A key continues with the collection and its generation. */
+export const OWN = "own";
 
 /** An index: rows of items by the values of some filters. */
 interface Index {
   readonly filters: readonly string[];
   readonly start: Deno.KvKey;
 }
-
-/** The table of indexes that have a generation. */
-const GENERATIONS = "generations";
 
 /** The keys of a collection's rows: that of an item, those that list it, and the beginning of a list. */
 export class ItemRows {
@@ -29,7 +33,7 @@ export class ItemRows {
 
   constructor(
     { name, rows, filters, readableBy }: Pick<Resource, "name" | "rows" | "filters" | "readableBy">,
-    generation: string | undefined,
+    generation: string,
   ) {
     this.all = rows.items;
     this.#areByOwner = readableBy === "owner";
@@ -37,7 +41,7 @@ export class ItemRows {
       .filter((some) => this.#areByOwner || some.length > 0)
       .map((some) => ({
         filters: some,
-        start: generation === undefined ? rows.index(some) : [GENERATIONS, name, generation, some.join()],
+        start: generation === FIRST ? rows.index(some) : [GENERATIONS, name, generation, some.join()],
       }));
   }
 

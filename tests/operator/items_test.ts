@@ -125,7 +125,7 @@ Deno.test("itemCommands() explains negative numbers only if a field can have one
       writableBy: "owner",
       examples: { item: {}, change: {} },
     });
-    return itemCommands([cups]).commands["cups set"]?.help;
+    return itemCommands({ title: "Cup Store", resources: [cups] }).commands["cups set"]?.help;
   };
   const fields = { price: optional(integer(0, 9)) };
 

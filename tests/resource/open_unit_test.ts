@@ -215,11 +215,16 @@ Deno.test("openCollections() stores the filters of a collection, and refuses oth
   assertEquals([await of("isNew", "colour"), await of("colour", "isNew")], ["", ""]);
   assertEquals(
     await of("colour"),
-    "The store has cups filtered by colour and isNew, but this release declares them filtered by colour. A collection " +
-      "keeps the filters of its first start, even while it is empty. Declare those, rename the collection, or set " +
-      "KV_PATH to a new store.",
+    "The store has cups filtered by colour and isNew, but this release declares them filtered by colour. Declare them " +
+      "as before, or stop every process of the service and run: deno task items cups rebuild",
   );
   assertStringIncludes(await of(), "declares them without filters");
+  const hidden = resource({ ...DECLARATION, readableBy: "owner" });
+  assertStringIncludes(
+    await refusalOf(store, [hidden]),
+    "The store has cups filtered by colour and isNew and readable by everyone, but this release declares them without " +
+      "filters and readable by their owners.",
+  );
   assertStringIncludes(await refusalOf(store, [filtered("isNew")], false), "filtered by isNew");
   await store.close();
 });

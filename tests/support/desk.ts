@@ -32,7 +32,13 @@ export async function operate(app: App, args: readonly string[], input: string =
     input: () => Promise.resolve(input.split("\n")),
     out: (line) => Promise.resolve(void out.push(line)),
     err: (line) => err.push(line),
-  }, (work) => work(client));
+  }, (work) =>
+    work({
+      operate: (work) => work(client),
+      store: () => {
+        throw new TypeError("The store is another process's");
+      },
+    }));
   return { exit, out, err };
 }
 

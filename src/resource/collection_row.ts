@@ -1,0 +1,81 @@
+import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
+import { type Resource, ResourceError } from "./resource.ts";
+
+/** What the store remembers of a collection: the part of its declaration that its rows follow from. */
+interface CollectionRow {
+  readonly filters: readonly string[];
+  /** By default, everyone. */
+  readonly readableBy?: Resource["readableBy"];
+  /** The generation of the rows that are derived from its items; undefined before the first rebuild. */
+  readonly generation?: string;
+}
+
+const AND = new Intl.ListFormat("en-GB");
+
+/** The key of the row that remembers a collection. */
+export function collectionKey(name: string): Deno.KvKey {
+  return ["resources", name];
+}
+
+/** The row that remembers a collection as it is declared. */
+export function encodeCollection(
+  { filters, readableBy }: Resource,
+  generation?: string,
+): Uint8Array<ArrayBuffer> {
+  return encodeJson({
+    filters: filters.toSorted(),
+    readableBy: readableBy === "everyone" ? undefined : readableBy,
+    generation,
+  });
+}
+
+/**
+ * Checks a declaration against the row that remembers the collection. If there is none, stores it if `create` is true.
+ * Resolves to the generation of its derived rows.
+ *
+ * @throws {ResourceError} if the rows of its items follow from another declaration.
+ */
+export async function openCollection(
+  store: Store,
+  resource: Resource,
+  create: boolean,
+): Promise<string | undefined> {
+  const { name, rows: { items, filtersBefore } } = resource;
+  const key = collectionKey(name);
+  const row = await store.get(key);
+  if (row !== null) {
+    const stored = decodeJson<CollectionRow>(row);
+    requireSame(resource, stored);
+    return stored.generation;
+  }
+  const isOlder = filtersBefore !== undefined && (await store.list({ prefix: items }, 1)).length > 0;
+  if (isOlder) requireSame(resource, { filters: filtersBefore });
+  if (!create) return undefined;
+  const { ok } = await store.commit(
+    (operation) => operation.set(key, encodeCollection(resource)),
+    [{ key, versionstamp: null }],
+  );
+  // If another process has created the collection in the meantime, it might have declared it otherwise.
+  return ok ? undefined : await openCollection(store, resource, create);
+}
+
+function requireSame({ name, ...declared }: Resource, stored: CollectionRow): void {
+  const [before, now] = [traitsOf(stored), traitsOf(declared)];
+  const differing = before.flatMap((trait, index) => trait === now[index] ? [] : [index]);
+  if (differing.length === 0) return;
+  const listed = (traits: readonly string[]) => AND.format(differing.map((index) => traits[index] ?? ""));
+  throw new ResourceError(
+    `The store has ${name} ${listed(before)}, but this release declares them ${
+      listed(now)
+    }. Declare them as before, or ` +
+      `stop every process of the service and run: deno task items ${name} rebuild`,
+  );
+}
+
+/** What the rows of a collection follow from, in words. */
+function traitsOf({ filters, readableBy }: Omit<CollectionRow, "generation">): readonly string[] {
+  return [
+    filters.length === 0 ? "without filters" : `filtered by ${AND.format(filters.toSorted())}`,
+    `readable by ${readableBy === "owner" ? "their owners" : "everyone"}`,
+  ];
+}

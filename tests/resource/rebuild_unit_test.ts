@@ -1,0 +1,337 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { encodeText, Store, StoreUnavailable, Transactions, Versions } from "../../src/engine/mod.ts";
+import { requireSchema, Superseded } from "../../src/engine/schema_version.ts";
+import {
+  type Declaration,
+  type Item,
+  Items,
+  openCollections,
+  rebuild,
+  type Resource,
+  resource,
+  ResourceError,
+  sweepGenerations,
+} from "../../src/resource/mod.ts";
+import { boolean, type Members, oneOf, optional, text } from "../../src/web/schema.ts";
+import { carryOut, type Commit, type Disturbance, disturbed, fail, onFile } from "../support/fake_kv.ts";
+
+const DAY = 86_400_000;
+const FIELDS = {
+  name: text({ max: 9 }),
+  colour: optional(oneOf(["red", "blue"])),
+  isNew: optional(boolean(), true),
+};
+const DECLARATION: Declaration<typeof FIELDS> = {
+  name: "cups",
+  item: "Cup",
+  tag: { name: "Cups", description: "All cups" },
+  noun: ["a cup", "cups"],
+  fields: FIELDS,
+  filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
+  examples: { item: { name: "Big" }, change: {} },
+};
+
+/** Cups as a release declares them. */
+function cups(changes: Partial<Declaration<typeof FIELDS>> = {}): Resource {
+  return resource({ ...DECLARATION, ...changes });
+}
+
+/** A process of a release that declares cups so. */
+class Process {
+  readonly items: Items;
+  readonly transactions: Transactions;
+  readonly store: Store;
+
+  private constructor(store: Store, resource: Resource, generations: ReadonlyMap<string, string>) {
+    this.store = store;
+    this.transactions = new Transactions(store, { clock: () => 0 });
+    const versions = new Versions(store);
+    this.items = new Items(resource, { store, transactions: this.transactions, versions, generations });
+  }
+
+  /** Starts it. It reads items only if `create` is true. */
+  static async start(kv: Deno.Kv, resource: Resource, create = true): Promise<Process> {
+    const store = await storeOn(kv);
+    const catalogue = { title: "Cup Store", resources: [resource] } as const;
+    return new Process(store, resource, await openCollections(store, catalogue, { create }));
+  }
+
+  /** Adds cups for two accounts in turn. */
+  async add(...cups: object[]): Promise<void> {
+    for (const cup of cups) {
+      const id = await this.items.ids.next();
+      await this.transactions.run(this.items.adding({ id, ...cup }, id % 2 ? "acct_1" : "acct_2"));
+    }
+  }
+
+  async change(id: number, change: object | null): Promise<void> {
+    await this.transactions.run(
+      this.items.changing(id, (owned) => change && owned && { ...owned.item, ...change }),
+    );
+  }
+
+  /** Ids of the cups that the first account sees. */
+  async ids(filters: object = {}): Promise<number[]> {
+    const { json } = await this.items.list({ limit: 100, ...filters }, "acct_1");
+    return JSON.parse(json).map(({ id }: Item) => id);
+  }
+}
+
+async function storeOn(kv: Deno.Kv): Promise<Store> {
+  const backend = onFile(kv, { clock: () => 0 });
+  return new Store(backend, { schema: await requireSchema(backend, true) });
+}
+
+/** Options of {@linkcode rebuilt}. */
+interface Options extends Disturbance {
+  readonly now?: number;
+  readonly clock?: () => number;
+  readonly lines?: string[];
+}
+
+/** Rebuilds cups at a time. Resolves to the lines for the operator. */
+async function rebuilt(
+  kv: Deno.Kv,
+  resource: Resource,
+  { now = 0, clock = () => now, lines = [], ...disturbance }: Options = {},
+): Promise<string[]> {
+  const store = await storeOn(disturbed(kv, disturbance));
+  const catalogue = { title: "Cup Store", resources: [resource] } as const;
+  await rebuild(resource, { catalogue, store, clock, notice: (line) => lines.push(line) });
+  return lines;
+}
+
+/** The text of each row by its key, without markers and probes. */
+async function rowsOf(kv: Deno.Kv, isAsked = (_table: string) => true): Promise<Map<string, string>> {
+  const entries = await Array.fromAsync(kv.list<Uint8Array>({ prefix: [] }));
+  const rows = entries.filter(({ key: [table] }) => table !== "commits" && isAsked(String(table)));
+  return new Map(rows.map(({ key, value }) => [JSON.stringify(key), new TextDecoder().decode(value)]));
+}
+
+/** Rows that are derived from items, named as if they had no generation. */
+async function derived(kv: Deno.Kv, generation: string): Promise<Map<string, string>> {
+  const rows = await rowsOf(kv, (table) => table === (generation === "" ? "items_by" : "generations"));
+  const named = [...rows].map(([key, text]) =>
+    [key.replace(`["generations","cups","${generation}"`, '["items_by","cups"'), text] as const
+  );
+  return new Map(named.sort());
+}
+
+async function generationOf(kv: Deno.Kv): Promise<string> {
+  const { value } = await kv.get<Uint8Array>(["resources", "cups"]);
+  return JSON.parse(new TextDecoder().decode(value ?? undefined)).generation ?? "";
+}
+
+const SOME = [
+  { name: "A", colour: "red", isNew: false },
+  { name: "B", isNew: true },
+  { name: "C", colour: "blue", isNew: true },
+  { name: "D", colour: "red", isNew: true },
+];
+
+Deno.test.each<[string, Resource, Resource]>([
+  ["a filter is added", cups(), cups({ filters: ["colour"] })],
+  ["a filter is removed", cups({ filters: ["colour", "isNew"] }), cups({ filters: ["isNew"] })],
+  ["filters are exchanged", cups({ filters: ["colour"] }), cups({ filters: ["isNew"] })],
+  ["only owners may read", cups({ filters: ["colour"] }), cups({ filters: ["colour"], readableBy: "owner" })],
+  ["everyone may read", cups({ readableBy: "owner" }), cups()],
+  ["nothing changes", cups({ filters: ["colour"] }), cups({ filters: ["colour"] })],
+])(
+  "rebuild() derives the rows that a collection has which began as it is declared now: %s",
+  async (_, before, now) => {
+    using kv = await Deno.openKv(":memory:");
+    await (await Process.start(kv, before)).add(...SOME);
+
+    const lines = await rebuilt(kv, now);
+
+    assertEquals(lines, ["Rebuilt cups: 4 items. Now start the release that declares them so."]);
+    const process = await Process.start(kv, now);
+    using other = await Deno.openKv(":memory:");
+    const fresh = await Process.start(other, now);
+    await fresh.add(...SOME);
+    for (
+      const change of [
+        () => Promise.resolve(),
+        (process: Process) => process.change(1, { colour: "blue" }),
+        (process: Process) => process.change(3, null),
+      ]
+    ) {
+      for (const one of [process, fresh]) await change(one);
+      assertEquals(await derived(kv, await generationOf(kv)), await derived(other, ""));
+      for (const filters of [{}, { colour: "red" }, { isNew: true }]) {
+        assertEquals(await process.ids(filters), await fresh.ids(filters));
+      }
+    }
+  },
+);
+
+Deno.test("a release starts on other rows only after a rebuild, and the one before only until then", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const { isNew: _, ...fields } = FIELDS;
+  const before = resource({ ...DECLARATION, fields, filters: [] });
+  const now = cups({ filters: ["colour", "isNew"] });
+  await (await Process.start(kv, before)).add({ name: "A", colour: "red" }, { name: "B" });
+  const command = "stop every process of the service and run: deno task items cups rebuild";
+  const starts = (resource: Resource) => Process.start(kv, resource);
+
+  await assertRejects(() => starts(now), ResourceError, command);
+  await starts(before);
+  await rebuilt(kv, now);
+
+  await assertRejects(() => starts(before), ResourceError, command);
+  const started = await starts(now);
+  assertEquals(await started.ids({ colour: "red" }), [1]);
+  assertEquals(await started.ids({ isNew: true }), [1, 2]);
+  await assertRejects(
+    () => requireSchema(onFile(kv, { clock: () => 0 }), true, { oldest: 1, newest: 1 }),
+    Superseded,
+    "have version 2, but this service expects version 1",
+  );
+});
+
+Deno.test("a process that runs during a rebuild stops with its next commit, which is not sent again", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const resource = cups({ filters: ["colour"] });
+  for (const revision of [1, 2]) {
+    const process = await Process.start(kv, resource);
+    await process.add({ name: "A" });
+    await rebuilt(kv, resource);
+    const rows = await rowsOf(kv);
+
+    await assertRejects(() => process.add({ name: "B" }), Superseded, "rewritten since this process started");
+
+    assert(await process.store.schema.superseded);
+    assertEquals(await rowsOf(kv), rows);
+    assertEquals(rows.get('["schema"]'), JSON.stringify({ version: 2, revision }));
+  }
+});
+
+Deno.test("rebuild() changes nothing if any of its commits fails, and then begins again", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const [before, now] = [cups({ filters: ["isNew"] }), cups({ filters: ["colour"] })];
+  const names = Array.from({ length: 1_200 }, (_, index) => ({ name: `${index}`, colour: "red" }));
+  await (await Process.start(kv, before)).add(...names);
+  const isOther = (table: string) => table !== "generations";
+  const rows = await rowsOf(kv, isOther);
+
+  const outcomes: unknown[] = [];
+  while (outcomes.at(-1) !== "rebuilt" && outcomes.length < 100) {
+    let allowed = outcomes.length;
+    const commit = (commit: Commit) => allowed-- > 0 ? carryOut(commit) : fail();
+    const error = await rebuilt(kv, now, { commit }).then(() => "rebuilt", (error) => error);
+    outcomes.push(error instanceof StoreUnavailable ? "failed" : error);
+    if (error !== "rebuilt") assertEquals(await rowsOf(kv, isOther), rows);
+  }
+
+  assertEquals(outcomes, [...Array(4).fill("failed"), "rebuilt"]);
+  assertEquals((await (await Process.start(kv, now)).ids({ colour: "red" })).length, 100);
+});
+
+Deno.test.each<[string, (process: Process) => Promise<unknown>]>([
+  ["an item is added", (process) => process.add({ name: "E" })],
+  ["an item is changed", (process) => process.change(1, { colour: "blue" })],
+  ["an item is deleted", (process) => process.change(4, null)],
+])("rebuild() does not switch if %s meanwhile", async (_, meddle) => {
+  using kv = await Deno.openKv(":memory:");
+  const [before, now] = [cups(), cups({ filters: ["colour"] })];
+  const process = await Process.start(kv, before);
+  await process.add(...SOME);
+  let left = 1;
+  const commit = async (commit: Commit) => (left-- === 1 && await meddle(process), await carryOut(commit));
+
+  await assertRejects(() => rebuilt(kv, now, { commit }), ResourceError, "Stop every process of the service");
+
+  assertEquals((await rowsOf(kv)).get('["schema"]'), '{"version":1}');
+  assertEquals(await (await Process.start(kv, before)).ids(), await process.ids());
+});
+
+Deno.test("of two rebuilds at a time, one switches", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const now = cups({ filters: ["colour"] });
+  await (await Process.start(kv, cups())).add(...SOME);
+
+  const outcomes = await Promise.allSettled([rebuilt(kv, now), rebuilt(kv, now)]);
+
+  assertEquals(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  assertEquals(await (await Process.start(kv, now)).ids({ colour: "red" }), [1, 4]);
+});
+
+Deno.test("rebuild() names the items that this release cannot read, and leaves out those that none can", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await (await Process.start(kv, cups())).add(...SOME);
+  await kv.set(["items", "cups", 2], encodeText("no cup"));
+  const fields: Members = { ...FIELDS, colour: optional(oneOf(["blue"])) };
+  const now = (fields: Members) => resource({ ...DECLARATION, fields, filters: [] });
+  const lines: string[] = [];
+
+  await assertRejects(
+    () => rebuilt(kv, now(fields), { lines }),
+    ResourceError,
+    "2 of 4 items do not fit the declaration of cups, so nothing was changed. Change or delete them with the release " +
+      "before, or change the declaration. Then rebuild again.",
+  );
+  assertEquals(lines, [
+    "Item 1 of cups: In item 1 of cups, the field colour has a value that is not declared.",
+    "Item 2 of cups: Item 2 of cups is not a cup.",
+    "Item 4 of cups: In item 4 of cups, the field colour has a value that is not declared.",
+  ]);
+  assertEquals((await rebuilt(kv, now(FIELDS))).at(-1)?.slice(0, 21), "Rebuilt cups: 4 items");
+});
+
+Deno.test("sweepGenerations() removes a generation once it and the current one are more than a day old", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const resource = cups({ filters: ["colour"] });
+  await (await Process.start(kv, resource)).add(...SOME);
+  await kv.set(["own", "cups", "", "count"], encodeText("4"));
+  await kv.set(
+    ["generations", "mugs", "1970-01-01T00:00:00.000Z", "colour", "red", 1],
+    encodeText("another's"),
+  );
+  const tables = ["items_by", "generations", "own"];
+  /** Days on which generations began, after a sweep. */
+  const swept = async (now: number) => {
+    const store = await storeOn(kv);
+    const catalogue = { title: "Cup Store", resources: [resource] } as const;
+    const generations = await openCollections(store, catalogue, { create: false });
+    while (await sweepGenerations(store, catalogue.resources, generations, now));
+    const keys = [...(await rowsOf(kv, (table) => tables.includes(table))).keys()].map((key) =>
+      JSON.parse(key)
+    );
+    const names = keys.filter(([, collection]) => collection === "cups").map(([table, , generation]) =>
+      table === "items_by" ? "first" : generation && new Date(generation.slice(0, 24)).getTime() / DAY
+    );
+    return [...new Set(names)].sort();
+  };
+  const breakOff = ({ apply, keys: [key] }: Commit) => key?.[0] === "generations" ? apply() : fail();
+
+  await rebuilt(kv, resource, { commit: breakOff }).catch(() => {});
+  assertEquals(await swept(DAY), ["", 0, "first"]);
+  assertEquals(await swept(DAY + 1), ["", "first"]);
+  await rebuilt(kv, resource, { now: 2 * DAY });
+  assertEquals(await swept(3 * DAY), ["", 2, "first"]);
+  assertEquals(await swept(3 * DAY + 1), [2]);
+  await rebuilt(kv, resource, { now: 4 * DAY, commit: breakOff }).catch(() => {});
+  assertEquals(await swept(5 * DAY), [2, 4]);
+  assertEquals(await swept(5 * DAY + 1), [2]);
+  await rebuilt(kv, resource, { now: 6 * DAY });
+  assertEquals(await swept(7 * DAY), [2, 6]);
+  assertEquals(await swept(7 * DAY + 1), [6]);
+  assertEquals(await (await Process.start(kv, resource)).ids({ colour: "red" }), [1, 4]);
+  assertEquals((await rowsOf(kv, (table) => table === "generations")).size, 4);
+});
+
+Deno.test("rebuild() does not switch once its generation might be swept", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const resource = cups({ filters: ["colour"] });
+  await (await Process.start(kv, resource)).add(...SOME);
+  let now = 0;
+  const commit = (commit: Commit) => (now = DAY / 2 + 1, carryOut(commit));
+
+  await assertRejects(
+    () => rebuilt(kv, resource, { clock: () => now, commit }),
+    ResourceError,
+    "took too long",
+  );
+});
