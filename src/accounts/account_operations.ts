@@ -1,5 +1,6 @@
 import { bearerToken } from "../web/headers.ts";
-import { createResponse, operation, type Tag } from "../web/mod.ts";
+import { createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
+import type { Parsed } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
 import { MAX_ROTATIONS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountStore } from "./account_store.ts";
@@ -9,7 +10,6 @@ import {
   OF_DAYS,
   ownViewOf,
   rotation,
-  shown,
   type USAGE_DAYS,
   viewOf,
 } from "./account_view.ts";
@@ -52,7 +52,9 @@ export function accountOperations(
       answers: { 200: { description: "The account", body: schemas.ownAccount, headers: ["Cache-Control"] } },
     },
     async (_input, { accountId, now }: Call) =>
-      shown<ClientSchemas["ownAccount"]>(ownViewOf(viewOf(known(await accounts.find(accountId)), now))),
+      valueResponse<Parsed<ClientSchemas["ownAccount"]>>(
+        ownViewOf(viewOf(known(await accounts.find(accountId)), now)),
+      ),
   );
 
   const closeAccount = operation({
@@ -79,7 +81,9 @@ export function accountOperations(
       ...OF_DAYS,
     },
     async ({ query: { days } }, { accountId, now }: Call) =>
-      shown<typeof USAGE_DAYS>(await accounts.usagePerDay(known(await accounts.find(accountId)), days, now)),
+      valueResponse<Parsed<typeof USAGE_DAYS>>(
+        await accounts.usagePerDay(known(await accounts.find(accountId)), days, now),
+      ),
   );
 
   return [getAccount, closeAccount, rotateKey(accounts, schemas, known), getUsage];
@@ -117,6 +121,8 @@ function rotateKey(
     const rotating = accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key));
     const { account, apiKey } = known(await transact(rotating));
     const previousKeyExpiresAt = previousKeyExpiry(account, now);
-    return shown<ClientSchemas["rotatedKey"]>({ apiKey, previousKeyExpiresAt }, 201);
+    return valueResponse<Parsed<ClientSchemas["rotatedKey"]>>({ apiKey, previousKeyExpiresAt }, {
+      status: 201,
+    });
   });
 }

@@ -1,7 +1,5 @@
 import { refusedHeader } from "../web/headers.ts";
-import { jsonResponse, NO_STORE } from "../web/mod.ts";
 import {
-  answer,
   boolean,
   date,
   int64,
@@ -12,10 +10,9 @@ import {
   object,
   oneOf,
   optional,
-  type Parsed,
+  output,
   type ParsedMembers,
   type Schema,
-  stringifyJson,
   text,
   timestamp,
 } from "../web/schema.ts";
@@ -44,7 +41,7 @@ const USED = count(
 const TIME = timestamp();
 const BAN_END = "When the ban ends; null if there is none";
 const KEY_EXPIRY = "When the previous key expires; null if no previous key is valid";
-const USAGE_WINDOW = named("UsageWindow", answer({ used: USED, reset: TIME }));
+const USAGE_WINDOW = named("UsageWindow", output({ used: USED, reset: TIME }));
 /** The id of the account in examples. */
 export const EXAMPLE_ID = "acct_7f3kQ2mZ8xVb1LpR";
 
@@ -57,10 +54,10 @@ function membersOf(plan: Schema<string>) {
     environment: oneOf(["production", "staging"]),
     plan,
     state: oneOf(STATES),
-    limits: answer({ minute: COUNT, day: COUNT }),
-    usage: answer({
-      minute: answer({ used: USED, start: TIME, reset: TIME }),
-      day: answer({ used: USED, reset: TIME }),
+    limits: output({ minute: COUNT, day: COUNT }),
+    usage: output({
+      minute: output({ used: USED, start: TIME, reset: TIME }),
+      day: output({ used: USED, reset: TIME }),
       refusedThisMinute: COUNT,
     }),
     bannedUntil: nullable(timestamp({ description: BAN_END })),
@@ -83,7 +80,7 @@ export type OperatorSchemas = ReturnType<typeof operatorSchemas>;
 /** The schemas of operators' operations on accounts, with the plans and keys of a catalogue. */
 export function operatorSchemas(catalogue: Catalogue) {
   const { planName, apiKey, members, example } = membersIn(catalogue);
-  const account = named("Account", answer(members, { examples: [example] }));
+  const account = named("Account", output(members, { examples: [example] }));
   return {
     /** The name of a plan, in a request. */
     planName,
@@ -92,12 +89,12 @@ export function operatorSchemas(catalogue: Catalogue) {
     /** A page of accounts. */
     accounts: named("Accounts", list(account, MAX_LISTED)),
     /** An account and its new key. */
-    issued: named("IssuedKey", answer({ account, apiKey })),
+    issued: named("IssuedKey", output({ account, apiKey })),
     /** The result of a batch: the outcome for each account, in order. */
     creations: named(
       "Creations",
       list(
-        answer({
+        output({
           name: text(),
           reference: optional(text()),
           outcome: oneOf(["created", "exists", "failed"], {
@@ -127,9 +124,9 @@ export function clientSchemas(catalogue: Catalogue) {
     /** An account as its own clients see it. */
     ownAccount: named(
       "Account",
-      answer({
+      output({
         ...{ id, name, plan, limits },
-        usage: answer({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
+        usage: output({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
         bannedUntil: nullable(
           timestamp({ description: `${BAN_END}. During a ban, this request is refused too.` }),
         ),
@@ -140,14 +137,14 @@ export function clientSchemas(catalogue: Catalogue) {
     /** A new account as the client that created it sees it. */
     signedUpAccount: named(
       "SignedUpAccount",
-      answer({ id, name, plan, apiKey }, {
+      output({ id, name, plan, apiKey }, {
         examples: [{ id: EXAMPLE_ID, name: example.name, plan: example.plan, apiKey: exampleKey }],
       }),
     ),
     /** The response to a rotation by a client. */
     rotatedKey: named(
       "RotatedKey",
-      answer({ apiKey, previousKeyExpiresAt: nullable(TIME) }, {
+      output({ apiKey, previousKeyExpiresAt: nullable(TIME) }, {
         examples: [{ apiKey: exampleKey, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z" }],
       }),
     ),
@@ -194,7 +191,7 @@ function exampleOf(plans: Plans): AccountView {
 
 const USAGE_DAY = named(
   "UsageDay",
-  answer({
+  output({
     date: date(),
     admitted: count("Requests admitted. Never an undercount."),
     refused: count("Requests refused. May be an undercount."),
@@ -265,15 +262,6 @@ export function ownViewOf(
   const { used, reset } = usage.minute;
   const ownUsage = { minute: { used, reset }, day: usage.day };
   return { id, name, plan, limits, usage: ownUsage, bannedUntil, createdAt, previousKeyExpiresAt };
-}
-
-/** A response that must not be cached, with a value that matches a schema. */
-export function shown<Of>(
-  value: Parsed<Of>,
-  status: number = 200,
-  headers: Readonly<Record<string, string>> = {},
-): Response {
-  return jsonResponse(stringifyJson(value), { status, headers: { ...NO_STORE, ...headers } });
 }
 
 function count(description: string): typeof COUNT {

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { ApiError, createResponse, operation, type Tag } from "../web/mod.ts";
+import { ApiError, createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
 import {
   boolean,
   integer,
@@ -9,6 +9,7 @@ import {
   object,
   oneOf,
   optional,
+  type Parsed,
   partial,
   type Schema,
   text,
@@ -36,7 +37,6 @@ import {
   operatorSchemas,
   rotation,
   type Seen,
-  shown,
   STATES,
   type USAGE_DAYS,
   viewOf,
@@ -142,7 +142,7 @@ function listAccounts({ accounts, plans, schemas }: Desk): Operation {
     const next = found.length > limit ? some.at(-1)?.id : page.next;
     const search = new URLSearchParams({ limit: `${limit}`, ...state && { state }, ...plan && { plan } });
     const headers = next && { link: `<${ACCOUNTS_PATH}?${search}&cursor=${next}>; rel="next"` };
-    return shown<OperatorSchemas["accounts"]>(some, 200, headers || {});
+    return valueResponse<Parsed<OperatorSchemas["accounts"]>>(some, { headers: headers || {} });
   });
 }
 
@@ -215,7 +215,7 @@ function createAccounts({ accounts, plans, schemas }: Desk): Operation {
     }));
     const [failure] = failures;
     if (failure && failures.length === identities.length) throw failure;
-    return shown<OperatorSchemas["creations"]>(creations);
+    return valueResponse<Parsed<OperatorSchemas["creations"]>>(creations);
   });
 }
 
@@ -242,7 +242,9 @@ function getUsage(accounts: AccountStore): Operation {
       ...OF_DAYS,
     },
     async ({ params: { id }, query: { days } }, call: Call) =>
-      shown<typeof USAGE_DAYS>(await accounts.usagePerDay(await find(accounts, id, call), days, call.now)),
+      valueResponse<Parsed<typeof USAGE_DAYS>>(
+        await accounts.usagePerDay(await find(accounts, id, call), days, call.now),
+      ),
   );
 }
 
@@ -426,14 +428,17 @@ function action(
 
 /** The 200 with an account. */
 function answered(state: Seen, { now }: Call): Response {
-  return shown<OperatorSchemas["account"]>(viewOf(state, now));
+  return valueResponse<Parsed<OperatorSchemas["account"]>>(viewOf(state, now));
 }
 
 /** The 201 with an account and its key. */
 function issued({ account, apiKey }: Issued, usage: Usage, { base, now }: Call): Response {
   const view = viewOf({ holder: account, usage }, now);
   const location = `${base}${ACCOUNTS_PATH}/${account.id}`;
-  return shown<OperatorSchemas["issued"]>({ account: view, apiKey }, 201, { location });
+  return valueResponse<Parsed<OperatorSchemas["issued"]>>({ account: view, apiKey }, {
+    status: 201,
+    headers: { location },
+  });
 }
 
 /** The plan of new accounts, in a request. */

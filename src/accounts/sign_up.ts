@@ -1,13 +1,13 @@
 import { DAY, HOUR } from "../base/mod.ts";
 import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from "../engine/mod.ts";
-import { ApiError, type ErrorKind, operation, WAIT } from "../web/mod.ts";
-import { named, object } from "../web/schema.ts";
+import { ApiError, type ErrorKind, operation, valueResponse, WAIT } from "../web/mod.ts";
+import { named, object, type Parsed } from "../web/schema.ts";
 import { hasCalled } from "../limits/mod.ts";
 import { ACCESS, type Call, type Operation, type Plans } from "../resource/mod.ts";
 import { ACCOUNT_NAME, type Issued } from "./account.ts";
 import { ACCOUNT_TAG } from "./account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "./account_store.ts";
-import { type ClientSchemas, NO_IDEMPOTENCY_KEY, shown } from "./account_view.ts";
+import { type ClientSchemas, NO_IDEMPOTENCY_KEY } from "./account_view.ts";
 import { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
 import { planOf } from "./plans.ts";
 
@@ -92,7 +92,10 @@ export function signUpOperation(
     const { issued, left } = await call.transact(signingUp(accounts, { name, ...planOf(plans, {}) }, call));
     const { account: { id, plan }, apiKey } = issued;
     const headers = limitHeaders(HOURLY, { left, reset: endOf(HOURLY, call.now), now: call.now });
-    return shown<ClientSchemas["signedUpAccount"]>({ id, name, plan, apiKey }, 201, headers);
+    return valueResponse<Parsed<ClientSchemas["signedUpAccount"]>>({ id, name, plan, apiKey }, {
+      status: 201,
+      headers,
+    });
   });
 }
 

@@ -44,7 +44,7 @@ export type Serve = (admission: Admission, budget: Budget) => Response | Promise
 type Charged = Admission | typeof AGAIN;
 
 /** An admission that is under way. */
-type Begun = Pick<InFlightRequest<Response, Response>, "ready" | "work">;
+type Begun = Pick<InFlightRequest, "ready" | "work">;
 
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {

@@ -5,13 +5,13 @@ import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../res
 import type { Realm } from "../accounts/bearer.ts";
 import type { Caller } from "./admission.ts";
 import {
-  type Answering,
   authorizing,
   handling,
   type HandlingOptions,
   missing,
   refusing,
-} from "./answering.ts";
+  type Responding,
+} from "./responding.ts";
 import {
   type Arrival,
   type ArrivalsOptions,
@@ -47,7 +47,7 @@ const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method:
  *
  *     arrive       matches the route
  *     admit        charges it, after a version check if memory must be current (`admission.ts`)
- *     answering    the first of these to return a response answers it
+ *     responding   the first of these to return a response decides
  *     finishing    each of these adds headers
  *     record       writes metrics and the access log
  */
@@ -56,7 +56,7 @@ export function createApp(options: AppOptions): App {
     options;
   const documentOf = documentsOf(operations);
   const arrive = createArrivals(options);
-  const answering: readonly Answering[] = [
+  const responding: readonly Responding[] = [
     refusing(),
     authorizing({ realm, environment, keys }),
     handling({ admissions, transactions, onDeploy, realm }),
@@ -72,33 +72,31 @@ export function createApp(options: AppOptions): App {
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
+    const failed = (error: unknown) => errorResponse(asApiError(error, arrival, options));
     const done = (made: Response) => finish(arrival, made);
-    const fail = (error: unknown) => done(errorResponse(asApiError(error, arrival, options)));
     const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
     const { isForMonitoring = false, timeoutMs } = operation ?? {};
     if (inFlight.isStopping && !isForMonitoring) return done(errorResponse(STOPPING));
     if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));
     try {
-      const { ready, work } = admit(arrival);
-      const late = (error: unknown) => void asApiError(error, arrival, options); // Logs it.
       const { at } = arrival;
-      return inFlight.answer({ at, timeoutMs, isForMonitoring, ready, work, finish: done, fail, late });
+      return inFlight.respond({ at, timeoutMs, isForMonitoring, ...admit(arrival), failed, finish: done });
     } catch (error) {
-      return fail(error);
+      return done(failed(error));
     }
   };
 
   function admit(arrival: Arrival): ReturnType<typeof admissions.begin> {
     const caller = callerOf(arrival, options);
-    if (!caller) return { ready: undefined, work: (budget) => answer(arrival, budget) };
+    if (!caller) return { ready: undefined, work: (budget) => respond(arrival, budget) };
     return admissions.begin(caller, (admission, budget) => {
       arrival.admission = admission;
-      return answer(arrival, budget);
+      return respond(arrival, budget);
     });
   }
 
-  function answer(arrival: Arrival, budget: Budget): Response | Promise<Response> {
-    for (const step of answering) {
+  function respond(arrival: Arrival, budget: Budget): Response | Promise<Response> {
+    for (const step of responding) {
       const response = step(arrival, budget);
       if (response) return response;
     }

@@ -1,5 +1,5 @@
 import type { Store } from "../engine/mod.ts";
-import { jsonResponse, NO_STORE, operation } from "../web/mod.ts";
+import { operation, valueResponse } from "../web/mod.ts";
 import { ACCESS, type Operation, STOPPING } from "../resource/mod.ts";
 import { SERVICE_TAG } from "./document.ts";
 import type { InFlight } from "./in_flight.ts";
@@ -43,5 +43,5 @@ export function healthOperations(store: Store, inFlight: Pick<InFlight, "isStopp
 }
 
 function statusResponse(status: string): Response {
-  return jsonResponse(JSON.stringify({ status, version: VERSION }), { headers: NO_STORE });
+  return valueResponse({ status, version: VERSION });
 }

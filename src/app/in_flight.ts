@@ -58,7 +58,7 @@ export class Budget {
 }
 
 /** A request to respond to. */
-export interface InFlightRequest<Answer, Result> {
+export interface InFlightRequest {
   /** Time of arrival, on the `performance.now()` clock. */
   readonly at: number;
   /** Maximum time to respond, in ms; by default that of the limits. */
@@ -66,20 +66,17 @@ export interface InFlightRequest<Answer, Result> {
   readonly isForMonitoring?: boolean;
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
-  readonly work: (budget: Budget) => Answer | Promise<Answer>;
-  /** Turns the value from `work` into the result. */
-  readonly finish: (answer: Answer) => Result;
-  /** Turns an error into the result: OutOfTime, or one that `work` threw. */
-  readonly fail: (error: unknown) => Result;
-  /** Called with an error that `work` throws after the request has timed out. */
-  readonly late?: (error: unknown) => void;
+  readonly work: (budget: Budget) => Response | Promise<Response>;
+  /** Returns the response to an error: OutOfTime, or one that `work` threw, even after the request has timed out. */
+  readonly failed: (error: unknown) => Response;
+  /** Completes the response. */
+  readonly finish: (response: Response) => Response;
 }
 
 /** A request that has no response yet. */
 interface Pending {
   readonly isForMonitoring: boolean;
   readonly budget: Budget;
-  readonly begin: () => void;
   readonly fail: (error: unknown) => void;
   /** Its index in `#pending`. */
   index: number;
@@ -94,14 +91,14 @@ interface Pending {
  * import { assertEquals } from "@std/assert";
  *
  * const inFlight = new InFlight({ capacity: 1, monitoring: 1, budgetMs: 10, stopMs: 10 });
- * const answer = inFlight.answer({
+ * const response = inFlight.respond({
  *   at: performance.now(),
- *   work: () => new Promise<string>(() => {}),
- *   finish: (answer) => answer,
- *   fail: (error) => error instanceof OutOfTime ? "too late" : "failed",
+ *   work: () => new Promise(() => {}),
+ *   failed: (error) => new Response(error instanceof OutOfTime ? "too late" : "failed"),
+ *   finish: (response) => response,
  * });
  * assertEquals(inFlight.isFull(), true);
- * assertEquals(await answer, "too late");
+ * assertEquals(await (await response).text(), "too late");
  * await inFlight.stop();
  * ```
  */
@@ -136,15 +133,15 @@ export class InFlight {
   }
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
-  answer<Answer, Result>(request: InFlightRequest<Answer, Result>): Result | Promise<Result> {
-    const { at, timeoutMs = this.#limits.budgetMs, ready, work, finish, fail } = request;
+  respond(request: InFlightRequest): Response | Promise<Response> {
+    const { at, timeoutMs = this.#limits.budgetMs, ready, work, finish, failed } = request;
     const budget = new Budget(at + timeoutMs);
     if (ready) return this.#inTime(request, budget, () => work(budget));
     try {
-      const answer = work(budget);
-      return answer instanceof Promise ? this.#inTime(request, budget, () => answer) : finish(answer);
+      const response = work(budget);
+      return response instanceof Promise ? this.#inTime(request, budget, () => response) : finish(response);
     } catch (error) {
-      return fail(error);
+      return finish(failed(error));
     }
   }
 
@@ -156,43 +153,39 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Settles with the result of `work`, an error or a timeout, whichever comes first. */
-  #inTime<Answer, Result>(
-    { isForMonitoring = false, ready, finish, fail, late }: InFlightRequest<Answer, Result>,
+  /** Settles with the response of `work`, or that to an error or a timeout, whichever comes first. */
+  #inTime(
+    { isForMonitoring = false, ready, finish, failed }: InFlightRequest,
     budget: Budget,
-    work: () => Answer | Promise<Answer>,
-  ): Promise<Result> {
-    const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    const settle = (result: () => Result) => {
+    work: () => Response | Promise<Response>,
+  ): Promise<Response> {
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
+    const settle = (respond: () => Response) => {
       this.#remove(pending);
       try {
-        resolve(result());
+        resolve(finish(respond()));
       } catch (error) {
         reject(error);
       }
     };
-    const succeed = (answer: Answer) => budget.isOver || settle(() => finish(answer));
-    const pending: Pending = {
-      budget,
-      isForMonitoring,
-      begin() {
-        if (budget.isOver) return;
-        try {
-          const answer = work();
-          if (answer instanceof Promise) answer.then(succeed, pending.fail);
-          else succeed(answer);
-        } catch (error) {
-          pending.fail(error);
-        }
-      },
-      fail: (error) => budget.isOver ? late?.(error) : settle(() => fail(error)),
-      index: this.size,
+    const succeed = (response: Response) => budget.isOver || settle(() => response);
+    const fail = (error: unknown) => budget.isOver ? failed(error) : settle(() => failed(error));
+    const begin = () => {
+      if (budget.isOver) return;
+      try {
+        const response = work();
+        if (response instanceof Promise) response.then(succeed, fail);
+        else succeed(response);
+      } catch (error) {
+        fail(error);
+      }
     };
+    const pending: Pending = { budget, isForMonitoring, fail, index: this.size };
     this.#pending.push(pending);
     if (isForMonitoring) this.#monitoring++;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    if (ready) ready.then(pending.begin, (error) => budget.isOver || pending.fail(error));
-    else pending.begin();
+    if (ready) ready.then(begin, (error) => budget.isOver || fail(error));
+    else begin();
     return promise;
   }
 

@@ -1,6 +1,6 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ERRORS, operation, type Tag } from "../web/mod.ts";
-import { answer, Invalid, named, object, oneOf, text, timestamp } from "../web/schema.ts";
+import { Invalid, named, object, oneOf, output, text, timestamp } from "../web/schema.ts";
 import { ACCESS, type Call, createOnce, type Operation } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
 
@@ -35,7 +35,7 @@ const CREATION = named(
 
 const MESSAGE = named(
   "Message",
-  answer({
+  output({
     id: text(),
     message: text(),
     status: oneOf(["queued"], { description: "Always `queued`: the message is stored, but not yet sent." }),

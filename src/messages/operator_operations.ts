@@ -1,13 +1,23 @@
-import { createResponse, operation } from "../web/mod.ts";
-import { answer, integer, list, named, object, oneOf, optional, text, timestamp } from "../web/schema.ts";
+import { createResponse, operation, valueResponse } from "../web/mod.ts";
+import {
+  integer,
+  list,
+  named,
+  object,
+  oneOf,
+  optional,
+  output,
+  type Parsed,
+  text,
+  timestamp,
+} from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
-import { shown } from "../accounts/account_view.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
 
 /** Path of the queue of messages. */
 export const MESSAGES_PATH = "/operator/v1/messages";
-/** Maximum number of messages in an answer. */
+/** Maximum number of messages in a response. */
 export const MAX_MESSAGES = 100;
 /** Maximum number of messages removed by one request. */
 export const MAX_REMOVED = 500;
@@ -16,7 +26,7 @@ export const MAX_REMOVED = 500;
 export const QUEUE = named(
   "Messages",
   list(
-    answer({
+    output({
       id: text(),
       message: text(),
       status: oneOf(["queued"]),
@@ -31,23 +41,27 @@ export const QUEUE = named(
 export function operatorMessageOperations(messages: MessageStore): Operation[] {
   const common = { access: ACCESS.operator, tag: MESSAGES_TAG, timeoutMs: 30_000 } as const;
 
-  const listMessages = operation({
-    ...common,
-    id: "listMessages",
-    method: "GET",
-    path: MESSAGES_PATH,
-    summary: "List the oldest messages",
-    description: "Returns the oldest queued messages. They stay queued until they are removed.",
-    query: {
-      limit: optional(
-        integer(1, MAX_MESSAGES, { description: "Maximum number of messages returned" }),
-        MAX_MESSAGES,
-      ),
+  const listMessages = operation(
+    {
+      ...common,
+      id: "listMessages",
+      method: "GET",
+      path: MESSAGES_PATH,
+      summary: "List the oldest messages",
+      description: "Returns the oldest queued messages. They stay queued until they are removed.",
+      query: {
+        limit: optional(
+          integer(1, MAX_MESSAGES, { description: "Maximum number of messages returned" }),
+          MAX_MESSAGES,
+        ),
+      },
+      answers: {
+        200: { description: "The oldest messages", body: QUEUE, headers: ["Cache-Control"] },
+      },
     },
-    answers: {
-      200: { description: "The oldest messages", body: QUEUE, headers: ["Cache-Control"] },
-    },
-  }, async ({ query: { limit } }) => shown<typeof QUEUE>(await Array.fromAsync(messages.list(limit))));
+    async ({ query: { limit } }) =>
+      valueResponse<Parsed<typeof QUEUE>>(await Array.fromAsync(messages.list(limit))),
+  );
 
   const removeMessages = operation({
     ...common,

@@ -121,7 +121,7 @@ function readingCommands(schemas: OperatorSchemas): Readonly<Record<string, Comm
   return {
     show: ofAccount({
       help: "print an account and its usage, as JSON",
-      answer: schemas.account,
+      result: schemas.account,
       request: () => ["GET"],
       print: (account, { out }) => out(printableJson(JSON.stringify(account, null, 2))),
     }),
@@ -129,7 +129,7 @@ function readingCommands(schemas: OperatorSchemas): Readonly<Record<string, Comm
       options: { days: { value: "N" } },
       help:
         "print the account's admitted and refused requests per day, starting with today; by default of 30 days",
-      answer: USAGE_DAYS,
+      result: USAGE_DAYS,
       request({ options }) {
         const days = options.get("days")?.at(-1);
         return ["GET", `/usage${days === undefined ? "" : `?days=${parseCount("--days", days)}`}`];
@@ -144,7 +144,7 @@ function readingCommands(schemas: OperatorSchemas): Readonly<Record<string, Comm
       help:
         `create and print a new key for the account; all earlier keys stop working immediately, except that --grace
         (s, m, h or d) keeps the current one valid for that long`,
-      answer: schemas.issued,
+      result: schemas.issued,
       request({ options }) {
         const grace = options.get("grace")?.at(-1);
         return ["POST", "/rotate", {
@@ -222,34 +222,34 @@ const DELETE: Command<Client> = {
 /** The method of a request, what follows the account's path, and its body. */
 type AccountRequest = readonly [method: string, path?: string, body?: unknown];
 
-/** A command that sends one request about the account whose ID is the first word, and prints the answer. */
-interface AccountCommand<Answer> extends Pick<Command<Client>, "options" | "help"> {
-  readonly answer: Schema<Answer>;
+/** A command that sends one request about the account whose ID is the first word, and prints the result. */
+interface AccountCommand<Result> extends Pick<Command<Client>, "options" | "help"> {
+  readonly result: Schema<Result>;
   readonly request: (args: Arguments) => AccountRequest;
-  readonly print: (answer: Answer, io: CommandIo) => Promise<void> | void;
+  readonly print: (result: Result, io: CommandIo) => Promise<void> | void;
 }
 
-function ofAccount<Answer>({ answer, request, print, ...rest }: AccountCommand<Answer>): Command<Client> {
+function ofAccount<Result>({ result, request, print, ...rest }: AccountCommand<Result>): Command<Client> {
   return {
     ...rest,
     words: ["ID"],
     prepare(args, io) {
       const id = idIn(args);
       const [method, path = "", body] = request(args);
-      return async (client) => await print(await client.call(method, pathOf(id) + path, answer, body), io);
+      return async (client) => await print(await client.call(method, pathOf(id) + path, result, body), io);
     },
   };
 }
 
 /** A command that changes an account, and prints `what` was done, such as `Resumed`. */
 function change(
-  { account: answer }: OperatorSchemas,
+  { account: result }: OperatorSchemas,
   what: string,
   help: string,
   request: (args: Arguments) => AccountRequest,
 ): Command<Client> {
   const print = (account: AccountView, { err }: CommandIo) => err(`${what}: ${describe(account)}`);
-  return ofAccount({ help, answer, request, print });
+  return ofAccount({ help, result, request, print });
 }
 
 function idIn({ name, words: [id = ""] }: Arguments): string {

@@ -42,21 +42,21 @@ export class Client {
     this.#version = version;
   }
 
-  /** Sends a request whose answer has no content. */
+  /** Sends a request whose response has no content. */
   async send(method: string, target: string, body?: unknown): Promise<void> {
     const { status } = await this.#request(method, target, body);
     if (status !== 204) throw await this.#failure(UNEXPECTED);
   }
 
-  /** Sends a request, and returns its answer, which may have members beyond those of the schema. */
-  async call<Answer>(
+  /** Sends a request, and returns the body of the response, which may have members beyond those of the schema. */
+  async call<Body>(
     method: string,
     target: string,
-    answer: Schema<Answer>,
+    schema: Schema<Body>,
     body?: unknown,
     headers?: Readonly<Record<string, string>>,
-  ): Promise<Answer> {
-    return await this.#contentOf(await this.#request(method, target, body, headers), answer);
+  ): Promise<Body> {
+    return await this.#contentOf(await this.#request(method, target, body, headers), schema);
   }
 
   /** Requests a page. Resolves to its items and those of all later pages, which are requested one after the other. */
@@ -99,7 +99,7 @@ export class Client {
     throw MISUNDERSTANDINGS.has(response.status) ? await this.#failure(refusal.message) : refusal;
   }
 
-  async #contentOf<Answer>(response: Response, schema: Schema<Answer>): Promise<Answer> {
+  async #contentOf<Body>(response: Response, schema: Schema<Body>): Promise<Body> {
     const content = await jsonIn(response);
     if (!schema.accepts(content)) throw await this.#failure(UNEXPECTED);
     return content;

@@ -1,7 +1,6 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
-import { ApiError, createResponse, ERRORS, NO_STORE, operation } from "../web/mod.ts";
+import { ApiError, createResponse, ERRORS, NO_STORE, operation, valueResponse } from "../web/mod.ts";
 import {
-  answer,
   integer,
   type JsonObject,
   list,
@@ -9,6 +8,7 @@ import {
   named,
   object,
   optional,
+  output,
   type Schema,
   stringifyJson,
   text,
@@ -28,7 +28,7 @@ import {
 } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { requiringOpen } from "../accounts/account_store.ts";
-import { EXAMPLE_ID, shown } from "../accounts/account_view.ts";
+import { EXAMPLE_ID } from "../accounts/account_view.ts";
 
 /** Maximum number of items in a page. */
 export const MAX_ITEMS = 500;
@@ -45,7 +45,7 @@ export function pathOf({ path }: Resource): string {
 
 /** The schema of an item with its account. */
 export function ownedItemOf({ item, schemas }: Resource): Schema<OwnedItem> {
-  return named(`Owned${item}`, answer({ ...schemas.members, accountId: optional(text()) }));
+  return named(`Owned${item}`, output({ ...schemas.members, accountId: optional(text()) }));
 }
 
 /** The fields of an item to add for an account or, if everyone may read it, for none. */
@@ -92,7 +92,7 @@ export function ownedItemOperations(items: Items): Operation[] {
       items.changing(id, (owned) => resource.changed(found(owned, id).item, body)),
     );
     note(`${id}`);
-    return shown<typeof owned>(withOwner(found(changed, id)));
+    return valueResponse<OwnedItem>(withOwner(found(changed, id)));
   });
 
   const deleteItem = operation({
@@ -189,7 +189,7 @@ function listItems(items: Items): Operation {
     const headers = last === undefined
       ? {}
       : { link: `<${path}?limit=${limit}&cursor=${cursorAfter(last, query)}>; rel="next"` };
-    return shown<Schema<readonly OwnedItem[]>>(some.map(withOwner), 200, headers);
+    return valueResponse<readonly OwnedItem[]>(some.map(withOwner), { headers });
   });
 }
 

@@ -24,7 +24,7 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
     const matched = match(request.method, pathname);
     try {
       if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is no such operation.");
-      return await matched.endpoint.answer({
+      return await matched.endpoint.respond({
         request,
         params: matched.params,
         query,

@@ -1,7 +1,6 @@
 import type { Store } from "../engine/mod.ts";
-import { ConcurrencyLimit, type ErrorKind, jsonResponse, NO_STORE, operation, WAIT } from "../web/mod.ts";
+import { ConcurrencyLimit, type ErrorKind, operation, valueResponse, WAIT } from "../web/mod.ts";
 import { type Interface, openApiDocument } from "../web/openapi.ts";
-import { stringifyJson } from "../web/schema.ts";
 import { ACCESS, type Catalogue, INTERFACE, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
@@ -81,9 +80,9 @@ export function servedOperations(stores: OperatorStores, publicUrl: string = "")
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being handled");
   const operations: readonly Operation[] = operatorOperations(stores).map((operation) => ({
     ...operation,
-    answer: (call) =>
+    respond: (call) =>
       requests.run(async () =>
-        await operation.answer({ ...call, readBody: (rules) => call.readBody({ ...RULES, ...rules }) })
+        await operation.respond({ ...call, readBody: (rules) => call.readBody({ ...RULES, ...rules }) })
       ),
   }));
   const getDocument = operation(
@@ -94,13 +93,7 @@ export function servedOperations(stores: OperatorStores, publicUrl: string = "")
       access: ACCESS.operator,
       summary: "Get the OpenAPI document of operators' operations",
     },
-    () =>
-      jsonResponse(
-        stringifyJson(openApiDocument(operations, publicUrl, interfaceForOperators(stores.catalogue))),
-        {
-          headers: NO_STORE,
-        },
-      ),
+    () => valueResponse(openApiDocument(operations, publicUrl, interfaceForOperators(stores.catalogue))),
   );
   return [...operations, getDocument];
 }

@@ -1,7 +1,6 @@
 import type { Deprecation } from "../web/headers.ts";
 import type { ErrorKind, Tag } from "../web/mod.ts";
 import {
-  answer,
   integer,
   isRemovable,
   type JsonObject,
@@ -10,6 +9,7 @@ import {
   mergePatch,
   named,
   object,
+  output,
   type Parsed,
   type ParsedMembers,
   readOnly,
@@ -174,7 +174,7 @@ export function resource(declaration: Declaration): Resource {
   const nullables = namesOf((schema) => !isRemovable(schema) && schema.accepts(null));
   const members = { id: ID, ...fields };
   const added = { id: 1, ...withDefaults(fields, examples.item) };
-  const itemSchema = named(item, answer(members, { examples: [added] }));
+  const itemSchema = named(item, output(members, { examples: [added] }));
   return {
     ...declaration,
     path: `/v1/${name}`,

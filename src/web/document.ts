@@ -11,7 +11,7 @@ import {
 import { DEPRECATION_HEADERS } from "./deprecation.ts";
 import type { ErrorKind } from "./error.ts";
 import { stringifyJson } from "./json.ts";
-import { answer, isRequired, named, optional, resolved } from "./objects.ts";
+import { isRequired, named, optional, output, resolved } from "./objects.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { HTTP_HEADERS } from "./response_headers.ts";
 import { integer, text } from "./scalars.ts";
@@ -50,7 +50,7 @@ function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
   const texts = kinds.flatMap(({ texts = {} }) => Object.entries(texts));
   return named(
     "Error",
-    answer({
+    output({
       code: text({
         description: `Machine-readable error code. Others may be added; known are ${codes.join(", ")}.`,
         "x-extensible-enum": codes,

@@ -40,7 +40,7 @@
  *   const call = { request, query, readBody, base: "", now: Date.now(), address: () => "" };
  *   try {
  *     if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is nothing at this path.");
- *     return await matched.endpoint.answer({ ...call, params: matched.params });
+ *     return await matched.endpoint.respond({ ...call, params: matched.params });
  *   } catch (error) {
  *     return errorResponse(error instanceof ApiError ? error : INTERNAL);
  *   }
@@ -77,6 +77,6 @@ export {
   type Tag,
 } from "./operation.ts";
 export { CompressedText, Representation } from "./representation.ts";
-export { createResponse, jsonResponse, NO_STORE, ownOf, shared } from "./response.ts";
+export { createResponse, jsonResponse, NO_STORE, ownOf, shared, valueResponse } from "./response.ts";
 export { allowOf, createMatcher, type Match } from "./router.ts";
 export { ANY_ADDRESS, originOf, Server } from "./server.ts";

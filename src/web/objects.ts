@@ -169,11 +169,11 @@ function memberJson(schema: Schema): JsonSchema {
 }
 
 /** An object in a response. It may get further fields, and its fields have no defaults and no outdated rules. */
-export function answer<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
-export function answer(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
+export function output<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
+export function output(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
   const shown = mapValues(
     members,
-    (schema) => withoutDefault({ ...schema, json: schema.answerJson ?? schema.json }),
+    (schema) => withoutDefault({ ...schema, json: schema.outputJson ?? schema.json }),
   );
   return object(shown, annotations);
 }

@@ -129,7 +129,7 @@ export interface Declaration<
   readonly isVital?: true;
   /** Maximum time to respond, in ms; by default that of all requests. */
   readonly timeoutMs?: number;
-  /** Has a small capacity of its own, and is answered while the service stops. */
+  /** Has a small capacity of its own, and a response while the service stops. */
   readonly isForMonitoring?: true;
   /** Called before the request is parsed. Throws an ApiError to refuse it. */
   readonly before?: (call: Call) => void;
@@ -152,7 +152,7 @@ export interface Operation<in Context extends Call = Call> extends DeclaredOpera
    * @throws {ApiError} if the request is invalid. Its message names the faults, see {@linkcode apiErrorOf}.
    * @throws an error of the handler.
    */
-  readonly answer: (call: Incoming<Context>) => Response | Promise<Response>;
+  readonly respond: (call: Incoming<Context>) => Response | Promise<Response>;
 }
 
 type None = Readonly<Record<never, never>>;
@@ -184,19 +184,19 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
     return schema.fromStrings([texts[name] ?? ""], name);
   });
-  const answerAsUsual = answerer(isStrict);
-  const answerStrictly = answerer(true);
+  const respondAsUsual = responder(isStrict);
+  const respondStrictly = responder(true);
 
-  function answer(call: Incoming): Response | Promise<Response> {
+  function respond(call: Incoming): Response | Promise<Response> {
     const prefer = isLenient && call.request.headers.get("prefer");
-    if (!prefer || !prefersStrict(prefer)) return answerAsUsual(call);
-    return withStrictApplied(() => answerStrictly(call));
+    if (!prefer || !prefersStrict(prefer)) return respondAsUsual(call);
+    return withStrictApplied(() => respondStrictly(call));
   }
 
-  function answerer(isStrict: boolean): Operation["answer"] {
+  function responder(isStrict: boolean): Operation["respond"] {
     const parseHead = headParser(headers, query, isStrict);
 
-    async function answerWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
+    async function respondWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
       const { object, bytes } = await call.readBody(rules);
       const [{ headers, query }, parsed] = valid(() =>
         together(() => parseHead(call), () => schema.parse(object, "", isStrict))
@@ -204,18 +204,18 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
       return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
     }
 
-    return function answer(call: Incoming): Response | Promise<Response> {
+    return function respond(call: Incoming): Response | Promise<Response> {
       if (deprecated) requireLasting(deprecated, call.now);
       declaration.before?.(call);
       const inPath = valid(() => parseParams(call.params, "The path parameter "));
-      if (body) return answerWithBody(body, inPath, call);
+      if (body) return respondWithBody(body, inPath, call);
       const { headers, query } = valid(() => parseHead(call));
       return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
     };
   }
 
   const accepted = isLenient ? { ...headers, Prefer: PREFER } : headers;
-  const own = { params, query, headers: accepted, ...(body && { body }), answer };
+  const own = { params, query, headers: accepted, ...(body && { body }), respond };
   return { answers: {}, errors: [], ...declaration, ...own };
 }
 

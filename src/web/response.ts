@@ -1,3 +1,5 @@
+import { stringifyJson } from "./json.ts";
+
 /** Options of {@linkcode createResponse}. */
 export interface ResponseOptions {
   readonly status?: number;
@@ -31,6 +33,14 @@ export function jsonResponse(
   { status = 200, headers = {} }: ResponseOptions = {},
 ): Response {
   return createResponse(text, { status, headers: { "content-type": "application/json", ...headers } });
+}
+
+/** Creates a response with a value as JSON, which must not be cached. */
+export function valueResponse<Value>(
+  value: Value,
+  { status = 200, headers = {} }: ResponseOptions = {},
+): Response {
+  return jsonResponse(stringifyJson(value), { status, headers: { ...NO_STORE, ...headers } });
 }
 
 const SHARED: WeakSet<Response> = new WeakSet();

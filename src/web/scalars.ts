@@ -220,6 +220,6 @@ export function nameText(max: number, description: string, ...forbidden: readonl
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule,
   });
-  const answerJson = text({ max, description }).json;
-  return { ...schema, json: { ...schema.json, pattern: ASCII_RULES }, answerJson };
+  const outputJson = text({ max, description }).json;
+  return { ...schema, json: { ...schema.json, pattern: ASCII_RULES }, outputJson };
 }

@@ -14,7 +14,6 @@
  */
 export { isJsonObject, type JsonObject, parseJson, parseStoredJson, stringifyJson } from "./json.ts";
 export {
-  answer,
   faultsIn,
   isRemovable,
   isValid,
@@ -24,6 +23,7 @@ export {
   nullable,
   object,
   optional,
+  output,
   partial,
   readOnly,
   resolved,

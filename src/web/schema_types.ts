@@ -27,7 +27,7 @@ export interface Schema<out Value = unknown> {
   /** Its description. A named schema has a reference instead. */
   readonly json: JsonSchema;
   /** Its description in responses, if its rules have changed and stored values may break them. */
-  readonly answerJson?: JsonSchema;
+  readonly outputJson?: JsonSchema;
   /** Descriptions of the schemas that `json` refers to, by name. */
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /** Whether documents leave out the parameter. */

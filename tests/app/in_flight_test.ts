@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/app/in_flight.ts";
 import { pause } from "../../src/base/time.ts";
+import { whenReady } from "../../src/base/when_ready.ts";
 import { assertError } from "../support/assertions.ts";
 import { type CommitResult, FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
@@ -17,17 +18,22 @@ function never(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Starts a request now. Its work begins once `ready`, if given, has resolved. */
-function answered<Answer>(
+/** Starts a request now. Its work begins once `ready`, if given, has resolved. Settles like the work. */
+async function worked<Result>(
   inFlight: InFlight,
-  work: (budget: Budget) => Answer | Promise<Answer>,
+  work: (budget: Budget) => Result | Promise<Result>,
   ready?: Promise<void>,
-): Promise<Answer> {
-  const finish = (answer: Answer) => Promise.resolve(answer);
-  const fail = (error: unknown) => Promise.reject(error);
-  return Promise.resolve(
-    inFlight.answer<Answer, Promise<Answer>>({ at: performance.now(), ready, work, finish, fail }),
-  );
+): Promise<Result | undefined> {
+  const results: Result[] = [];
+  const note = (result: Result) => (results.push(result), new Response());
+  const failed = (error: unknown) => {
+    throw error;
+  };
+  await inFlight.respond({
+    ...{ at: performance.now(), ready, failed, finish: (response) => response },
+    work: (budget) => whenReady(work(budget), note),
+  });
+  return results[0];
 }
 
 /** A thing whose body arrives once `sent()` has resolved. */
@@ -72,18 +78,18 @@ class VirtualService implements AsyncDisposable {
   }
 }
 
-Deno.test("answer() settles like its work, and then frees capacity", async () => {
+Deno.test("respond() settles like its work, and then frees capacity", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 2 });
   const { promise, resolve } = Promise.withResolvers<string>();
   const states = () => [inFlight.size, inFlight.isFull()];
 
-  const first = answered(inFlight, () => promise);
+  const first = worked(inFlight, () => promise);
   assertEquals(states(), [1, false]);
-  const failing = answered(inFlight, () => Promise.reject(new Error("broken")));
+  const failing = worked(inFlight, () => Promise.reject(new Error("broken")));
   assertEquals(states(), [2, true]);
   await assertRejects(() => failing, Error, "broken");
   assertEquals(states(), [1, false]);
-  const second = answered(inFlight, () => Promise.resolve("second"));
+  const second = worked(inFlight, () => Promise.resolve("second"));
   assertEquals(states(), [2, true]);
   resolve("first");
 
@@ -92,21 +98,22 @@ Deno.test("answer() settles like its work, and then frees capacity", async () =>
   await inFlight.stop();
 });
 
-Deno.test("answer() returns a synchronous answer without a promise", () => {
+Deno.test("respond() returns a synchronous response without a promise", () => {
   const inFlight = new InFlight();
 
-  const finish = (answer: number) => answer;
-  const answer = inFlight.answer({ at: performance.now(), work: () => 5, finish, fail: () => NaN });
+  const [made, whole] = [new Response(), new Response()];
+  const [failed, finish] = [() => made, (response: Response) => response === made ? whole : response];
+  const response = inFlight.respond({ at: performance.now(), work: () => made, failed, finish });
 
-  assertEquals([answer, inFlight.size], [5, 0]);
+  assertEquals([response === whole, inFlight.size], [true, 0]);
 });
 
-Deno.test("answer() times out each request by its own deadline, within 100 ms", async () => {
+Deno.test("respond() times out each request by its own deadline, within 100 ms", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const events: string[] = [];
   const start = (work: () => Promise<string>) =>
-    answered(inFlight, work).catch(nameOf).then((answer) => events.push(`${answer} at ${time.now}`));
+    worked(inFlight, work).catch(nameOf).then((answer) => events.push(`${answer} at ${time.now}`));
 
   start(never);
   await time.advance(550);
@@ -117,18 +124,20 @@ Deno.test("answer() times out each request by its own deadline, within 100 ms", 
   assertEquals(events, ["OutOfTime at 1000", "done at 1450", "OutOfTime at 1600"]);
 });
 
-Deno.test("answer() calls late() only if work rejects after its request has timed out", async () => {
+Deno.test("respond() finishes one response, and reports what fails after its request has timed out", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
-    inFlight.answer<string, void>({
+    inFlight.respond({
       at: performance.now(),
       ready,
       work: () => pause(ms).then(() => Promise.reject(name)),
-      finish: () => {},
-      fail: (error) => void calls.push(["fail", error instanceof OutOfTime ? "OutOfTime" : error]),
-      late: (error) => void calls.push(["late", error instanceof OutOfTime ? "OutOfTime" : error]),
+      failed(error) {
+        calls.push(error instanceof OutOfTime ? "OutOfTime" : error);
+        return new Response();
+      },
+      finish: (response) => (calls.push("finished"), response),
     });
 
   start("slow", 3_000);
@@ -136,18 +145,13 @@ Deno.test("answer() calls late() only if work rejects after its request has time
   start("not ready", 0, pause(3_500).then(() => Promise.reject("unavailable")));
   await time.advance(4_000);
 
-  assertEquals(calls, [
-    ["fail", "quick"],
-    ["fail", "OutOfTime"],
-    ["fail", "OutOfTime"],
-    ["late", "slow"],
-  ]);
+  assertEquals(calls, ["quick", "finished", "OutOfTime", "finished", "OutOfTime", "finished", "slow"]);
 });
 
-Deno.test("answer() counts each of several requests that wait for the same promise", async () => {
+Deno.test("respond() counts each of several requests that wait for the same promise", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 3 });
   const [ready, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const begin = (ready: Promise<void>) => answered(inFlight, () => inFlight.size, ready);
+  const begin = (ready: Promise<void>) => worked(inFlight, () => inFlight.size, ready);
 
   const answers = [begin(ready.promise), begin(ready.promise)];
   assertEquals([inFlight.size, inFlight.isFull()], [2, false]);
@@ -163,12 +167,12 @@ Deno.test("answer() counts each of several requests that wait for the same promi
   await inFlight.stop();
 });
 
-Deno.test("answer() starts no work for a request that times out before it is ready", async () => {
+Deno.test("respond() starts no work for a request that times out before it is ready", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
   const events: string[] = [];
   const begin = (ready: Promise<void>) => {
-    answered(inFlight, () => events.push("begun"), ready)
+    worked(inFlight, () => events.push("begun"), ready)
       .catch((error) => events.push(`${nameOf(error)} at ${time.now}`));
   };
 
@@ -193,7 +197,7 @@ Deno.test("stop() waits for work that begins after its ready promise resolves", 
   const inFlight = new InFlight();
   const events: string[] = [];
   const work = () => pause(1_000).then(() => events.push("answered"));
-  answered(inFlight, work, pause(1_000));
+  worked(inFlight, work, pause(1_000));
 
   inFlight.stop().then(() => events.push("stopped"));
   await time.advance(3_000);
@@ -211,7 +215,7 @@ Deno.test("pausedFor() stops a request's clock, whether its promise resolves or 
     return await never();
   };
 
-  await time.until(assertRejects(() => answered(inFlight, work), OutOfTime), 200_000);
+  await time.until(assertRejects(() => worked(inFlight, work), OutOfTime), 200_000);
 
   assertEquals(time.now, 300 + 120_000 + 700);
 });
@@ -221,9 +225,9 @@ Deno.test("stop() waits for the last answer, but at most stopMs, even for paused
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
-  answered(inFlight, () => pause(1_000)).then(note("done"));
-  answered(inFlight, never).catch(note("given up"));
-  answered(inFlight, (budget) => budget.pausedFor(never())).catch(note("given up"));
+  worked(inFlight, () => pause(1_000)).then(note("done"));
+  worked(inFlight, never).catch(note("given up"));
+  worked(inFlight, (budget) => budget.pausedFor(never())).catch(note("given up"));
   await time.advance(500);
 
   inFlight.stop().then(note("stopped"));

@@ -240,10 +240,10 @@ for (const [environment, isShown] of [["staging", true], ["production", false]] 
     await using service = await Harness.open({ log, environment });
     const { apiKey: key } = await service.createAccount();
     const operation = service.app.operations.find(({ id }) => id === "listThings");
-    const answer = () => {
+    const respond = () => {
       throw new RangeError("unexpected", { cause: new TypeError(`with ${key}`) });
     };
-    Object.assign(operation ?? {}, { answer });
+    Object.assign(operation ?? {}, { respond });
 
     const { status } = await service.fetch("GET /v1/things", { key });
     await log.flushed();
@@ -262,10 +262,10 @@ Deno.test("service returns 400 with its faults if a handler throws Invalid", asy
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
   const operation = service.app.operations.find(({ id }) => id === "listThings");
-  const answer = () => {
+  const respond = () => {
     throw new Invalid("Name must be red", "Weight must be 7");
   };
-  Object.assign(operation ?? {}, { answer });
+  Object.assign(operation ?? {}, { respond });
 
   const response = await service.fetch("GET /v1/things", { key });
 

@@ -74,10 +74,10 @@ for (const id of ["listThings", "createThing", "getRobots"]) {
       const { apiKey: key } = await service.createAccount();
       const operation = service.app.operations.find((operation) => operation.id === id);
       assert(operation);
-      const answer = () => {
+      const respond = () => {
         throw new ApiError(kind, "Thrown");
       };
-      Object.assign(operation, { answer });
+      Object.assign(operation, { respond });
       const { status } = await service.fetch(target, { key, ...request });
       assertEquals(status, kind.status);
       const stopped = await service.stop().then(() => "", String);

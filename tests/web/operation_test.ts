@@ -32,7 +32,7 @@ function incoming(query: string, headers: Record<string, string>, object: Record
 
 /** The parsed response of `ECHO`. */
 async function echoed(...request: Parameters<typeof incoming>): Promise<unknown> {
-  return await (await ECHO.answer(incoming(...request))).json();
+  return await (await ECHO.respond(incoming(...request))).json();
 }
 
 Deno.test("answer() passes parsed input to the handler, with defaults and without unknown fields", async () => {
@@ -79,14 +79,14 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
     { a: 1, b: -1, c: {}, d: [] },
   ],
 ])("answer() reports all faults at once: %s", async (faults, ...request) => {
-  const error = await assertRejects(async () => await ECHO.answer(incoming(...request)), ApiError);
+  const error = await assertRejects(async () => await ECHO.respond(incoming(...request)), ApiError);
 
   assertEquals([error.kind.code, error.message], ["invalid_request", faults]);
 });
 
 Deno.test("answer() reports a fault in the path before all others", async () => {
   const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
-  const error = await assertRejects(async () => await ECHO.answer(call), ApiError);
+  const error = await assertRejects(async () => await ECHO.respond(call), ApiError);
 
   assertEquals([error.kind.code, error.message], [
     "invalid_request",

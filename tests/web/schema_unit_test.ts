@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
-  answer,
   boolean,
   date,
   int64,
@@ -13,6 +12,7 @@ import {
   object,
   oneOf,
   optional,
+  output,
   partial,
   readOnly,
   resolved,
@@ -132,7 +132,7 @@ Deno.test("parse() reports every fault of an object, its nested objects and its 
   const schema = object({
     name: text(),
     tags: list(text({ max: 2 }), 9),
-    limits: answer({ day: integer(1, 2), minute: integer(1, 2) }),
+    limits: output({ day: integer(1, 2), minute: integer(1, 2) }),
   });
 
   assertEquals(faultsOf(schema, { tags: ["a", "", "abc"], limits: { day: 3 } }), [
@@ -252,7 +252,7 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
       note: { type: "string" },
     },
   });
-  assertEquals<unknown>(answer(members).json, {
+  assertEquals<unknown>(output(members).json, {
     type: "object",
     required: ["name", "status"],
     properties: { name, status: ref, note: { type: "string" } },

@@ -25,10 +25,10 @@ import { hostFault } from "./request.ts";
  *
  * @throws {ApiError} if that is the response.
  */
-export type Answering = (arrival: Arrival, budget: Budget) => Response | Promise<Response> | undefined;
+export type Responding = (arrival: Arrival, budget: Budget) => Response | Promise<Response> | undefined;
 
 /** Refuses a request that limits do not admit. */
-export function refusing(): Answering {
+export function refusing(): Responding {
   const refusedResponse = createRefusals();
   return function refuse({ admission }: Arrival): Response | undefined {
     const { refusal } = admission?.decision ?? {};
@@ -37,7 +37,7 @@ export function refusing(): Answering {
 }
 
 /** Refuses a request without the key or the token that its operation needs. */
-export function authorizing(realm: Realm): Answering {
+export function authorizing(realm: Realm): Responding {
   const unauthorized = unauthorizedIn(realm);
   return function authorize({ request, matched, admission }: Arrival): Response | undefined {
     if (matched.kind !== "found") return undefined;
@@ -64,13 +64,13 @@ export interface HandlingOptions {
 const SLOW_BODY = SECOND;
 
 /** Lets the operation of the request respond. */
-export function handling({ admissions, transactions, onDeploy, realm }: HandlingOptions): Answering {
+export function handling({ admissions, transactions, onDeploy, realm }: HandlingOptions): Responding {
   const usualRules = onDeploy ? { stallMs: Infinity } : {};
 
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;
     if (matched.kind !== "found") return undefined;
-    return matched.endpoint.answer({
+    return matched.endpoint.respond({
       request,
       params: matched.params,
       query,
