@@ -23,23 +23,24 @@ function hastened(): Disposable {
 }
 
 /** Counts handles that are closed from now on. */
-function closedHandles(): Disposable & { reach(count: number): Promise<void> } {
+function closedHandles(): Disposable & { count: number; reach(count: number): Promise<void> } {
   const { close } = Deno.Kv.prototype;
-  let count = 0;
   let onClose = () => {};
   Deno.Kv.prototype.close = function () {
     close.call(this);
-    count++;
+    handles.count++;
     onClose();
   };
-  return {
-    reach: (goal) =>
-      new Promise((resolve) => {
-        onClose = () => count >= goal && resolve();
+  const handles = {
+    count: 0,
+    reach: (goal: number) =>
+      new Promise<void>((resolve) => {
+        onClose = () => handles.count >= goal && resolve();
         onClose();
       }),
-    [Symbol.dispose]: () => Object.assign(Deno.Kv.prototype, { close }),
+    [Symbol.dispose]: () => void Object.assign(Deno.Kv.prototype, { close }),
   };
+  return handles;
 }
 
 /** A server whose KV can be opened, but has no rows. It counts probes and openings. */
@@ -229,22 +230,19 @@ Deno.test("openStore() opens a path or `:memory:` as a file, and a URL or Deploy
 
   const found: unknown[] = [];
   for (const path of [`${folder}/things.kv`, ":memory:", server.url, undefined]) {
+    using handles = closedHandles();
     const store = await openStore(path, OPTIONS);
-    found.push([
-      store.lanes,
-      store.maxChecks,
-      store.fileSize !== undefined,
-      (await store.get(["by"]))?.value,
-    ]);
+    const by = await store.get(["by"]);
     await store.commit((operation) => operation.set(["by"], path));
     await store.close();
+    found.push([store.lanes, store.maxChecks, handles.count, by?.value]);
   }
 
   assertEquals(found, [
-    [1, 99, true, undefined],
-    [1, 99, false, undefined],
-    [3, 8, false, undefined],
-    [3, 8, false, server.url],
+    [1, 99, 2, undefined],
+    [1, 99, 1, undefined],
+    [3, 8, 12, undefined],
+    [3, 8, 1, server.url],
   ]);
   Deno.env.delete("DENO_KV_DEFAULT_PATH");
   await Deno.remove(folder, { recursive: true });

@@ -1,8 +1,9 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { encodeJson } from "../../../src/engine/row.ts";
 import { Store } from "../../../src/engine/store.ts";
 import { DAY } from "../../../src/base/time.ts";
-import { carryOut, type Disturbance, disturbed, FakeKv } from "../../support/fake_kv.ts";
+import { carryOut, type Disturbance, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
 import { onServer } from "./server.ts";
 
 /** A store on a server that tests can disturb. */
@@ -78,6 +79,17 @@ Deno.test("RemoteBackend.commit() works after another process has swept its mark
   const results = await Promise.all(rows);
 
   assertEquals(results.map(({ ok }) => ok), [true, true]);
+});
+
+Deno.test("RemoteBackend.probe() fails while commits fail, and changes only a marker", async () => {
+  const fixture = new Fixture();
+  const { fake, store } = fixture;
+  for (let count = 0; count < 3; count++) await store.probe();
+  assertEquals([...fake.rows.values()].map(({ key }) => key[0]), ["commits"]);
+
+  fixture.disturbance = { commit: fail };
+
+  await assertRejects(() => store.probe(), StoreUnavailable);
 });
 
 Deno.test("RemoteBackend.close() removes its own markers and keeps all other rows", async () => {

@@ -225,3 +225,45 @@ Deno.test("run() commits to a server while the rows of other transactions are be
 
   assertEquals(process.commits, [[["a"]], [["a"]], [["c"]], [["b"]]]);
 });
+
+Deno.test("run() gives rows to transactions in call order, even to one that reads several rows", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  let refusals = 0;
+  const process = Process.on(kv, ON_SERVER);
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      await pause(100);
+      const result = await apply();
+      if (!result.ok) refusals++;
+      return result;
+    },
+  };
+  const finished: string[] = [];
+  const runs: Promise<unknown>[] = [];
+  const start = (name: string, transaction: Transaction<Decided>) =>
+    void runs.push(process.run(transaction).then(() => finished.push(name)));
+  const startSome = async (name: string) => {
+    for (const _ of upTo(6)) {
+      for (const row of ["a", "b"]) {
+        start(name, counting(row));
+        await time.advance(50);
+      }
+    }
+  };
+  const both: Transaction<undefined> = {
+    reads: [["a"], ["b"]],
+    decide(_, write) {
+      for (const key of [["a"], ["b"]]) write.set(key, encodeJson(0));
+    },
+  };
+
+  await startSome("earlier");
+  start("both", both);
+  await startSome("later");
+  await time.until(Promise.all(runs), 10_000);
+
+  assertEquals(finished, [...upTo(12).map(() => "earlier"), "both", ...upTo(12).map(() => "later")]);
+  // No transaction caused another to be refused.
+  assertEquals(refusals, 0);
+});
