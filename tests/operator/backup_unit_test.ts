@@ -170,7 +170,8 @@ Deno.test("main() says what to do with a copy by sqlite3 .backup, and restores i
   assertEquals(await rowsOf(`${fixture.folder}/DATA/things.kv`), await rowsOf(fixture.store));
 });
 
-Deno.test.each([
+/** Commands that fail, with KV_PATH, and what they print. */
+const FAILURES: readonly (readonly [command: string, kvPath: string, message: RegExp])[] = [
   ["backup BACKUP", "MISSING", /^MISSING was not backed up: there is no such file\.$/],
   ["backup BACKUP", "FOLDER", /^FOLDER was not backed up: it is not a file\.$/],
   ["backup BACKUP", "TEXT", /^TEXT was not backed up: .*not a database\.$/],
@@ -197,54 +198,46 @@ Deno.test.each([
   ],
   ["restore MISSING", "NEW/things.kv", /^MISSING was not restored: there is no such file\.$/],
   ["restore SQLITE", "TEXT/things.kv", /^SQLITE was not restored: [^\n]+\.$/],
-])(
-  "main() explains in one line why '%s' fails with KV_PATH=%s and leaves no files",
-  async (command, kvPath, expected) => {
-    await using fixture = await Fixture.start();
-    const { folder } = fixture;
-    await Deno.mkdir(`${folder}/FOLDER`);
-    await Deno.writeTextFile(`${folder}/TEXT`, "This is no database. ".repeat(1_000));
-    for (const rest of ["HALF-wal", "TORN-journal"]) await Deno.writeTextFile(`${folder}/${rest}`, "");
-    const sqlite = new DatabaseSync(`${folder}/SQLITE`);
-    sqlite.exec("CREATE TABLE things (name text)");
-    sqlite.close();
-    {
-      using kv = await Deno.openKv(`${folder}/FOREIGN`);
-      await kv.set(["schema"], encodeJson({ version: 9 }));
-    }
-    const names = async () => (await fixture.names()).filter((name) => !/FOREIGN-/.test(name));
-    const before = await names();
+];
 
-    const code = await fixture.run(
-      command,
-      kvPath.replace("things.kv", (name) => kvPath === name ? fixture.store : name),
-    );
-
-    assertEquals([code, fixture.out], [1, []]);
-    assertMatch((fixture.err.at(-1) ?? "").replaceAll(folder, ""), expected);
-    assertEquals(await names(), before);
-  },
-);
-
-Deno.test.each(["backup", "restore", "backup ONE TWO", "backup ONE --fast", "restore ONE --plan free"])(
-  "main() explains in one line why it rejects '%s', and exits with 2",
-  async (command) => {
-    await using fixture = await Fixture.start();
-
-    const code = await fixture.run(command);
-
-    assertEquals([code, fixture.out, fixture.err.length], [2, [], 1]);
-    assertMatch(fixture.err.join(), new RegExp(`\\. See: deno task ${command.split(" ")[0]} --help$`));
-    assertEquals(await fixture.names(), ["things.kv"]);
-  },
-);
-
-Deno.test.each(["backup", "restore"])("main() prints help for '%s --help'", async (command) => {
+Deno.test("main() explains in one line why a backup or a restore fails, and leaves no files", async (t) => {
   await using fixture = await Fixture.start();
+  const { folder } = fixture;
+  await Deno.mkdir(`${folder}/FOLDER`);
+  await Deno.writeTextFile(`${folder}/TEXT`, "This is no database. ".repeat(1_000));
+  for (const rest of ["HALF-wal", "TORN-journal"]) await Deno.writeTextFile(`${folder}/${rest}`, "");
+  const sqlite = new DatabaseSync(`${folder}/SQLITE`);
+  sqlite.exec("CREATE TABLE things (name text)");
+  sqlite.close();
+  {
+    using kv = await Deno.openKv(`${folder}/FOREIGN`);
+    await kv.set(["schema"], encodeJson({ version: 9 }));
+  }
+  const names = async () => (await fixture.names()).filter((name) => !/FOREIGN-/.test(name));
+  const before = await names();
 
-  assertEquals([await fixture.run(`${command} --help`, ":memory:"), fixture.err], [0, []]);
+  for (const [command, kvPath, expected] of FAILURES) {
+    await t.step(`${command}, KV_PATH=${kvPath}`, async () => {
+      const code = await fixture.run(command, kvPath === "things.kv" ? fixture.store : kvPath);
 
-  assertStringIncludes(fixture.out.join(), `Usage: deno task ${command} FILE`);
+      assertEquals([code, fixture.out], [1, []]);
+      assertMatch((fixture.err.at(-1) ?? "").replaceAll(folder, ""), expected);
+      assertEquals(await names(), before);
+    });
+  }
+});
+
+Deno.test("main() prints help for backup and restore, and why it rejects their arguments", async () => {
+  await using fixture = await Fixture.start();
+  for (const command of ["backup", "restore"]) {
+    assertEquals([await fixture.run(`${command} --help`, ":memory:"), fixture.err], [0, []]);
+    assertStringIncludes(fixture.out.join(), `Usage: deno task ${command} FILE`);
+    for (const args of ["", " ONE TWO", " ONE --fast"]) {
+      assertEquals([await fixture.run(command + args), fixture.out, fixture.err.length], [2, [], 1]);
+      assertMatch(fixture.err.join(), new RegExp(`\\. See: deno task ${command} --help$`));
+    }
+  }
+  assertEquals(await fixture.names(), ["things.kv"]);
 });
 
 Deno.test("copyStore() copies one snapshot, and does not start over when another process writes", async () => {

@@ -3,7 +3,6 @@ import { upTo } from "../support/client.ts";
 import {
   exchange,
   jsonHeaders,
-  type RawAnswer,
   type RawCase,
   RawConnection,
   rawRequest,
@@ -75,85 +74,50 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
   await runCases(t, served.server, cases);
 });
 
-/** A list, an item, the account, and an unknown path. */
-const TARGETS = [PATH, `${PATH}/1`, "/v1/account", "/nothing"];
-
-/** The size of the longest body that has a length over HTTP/1.1, in bytes. */
-const SHORT = 100;
-
-/** Starts a server and adds three items. */
-async function serveItems(): Promise<ServedStore> {
-  const served = await ServedStore.start();
-  for (let count = 0; count < 3; count++) await addItem(served.server, served.key);
-  return served;
-}
-
-Deno.test("server chunks long bodies over HTTP/1.1, and always sends a length over HTTP/1.0", async () => {
-  await using served = await serveItems();
+Deno.test("server frames responses as HTTP/1.0, HTTP/1.1 and HTTP/2 require, and compresses none", async () => {
+  await using served = await ServedStore.start();
   const { server, key } = served;
-  const lengths = new Set<boolean>();
-
-  for (const path of TARGETS) {
-    const request = rawRequest(`GET ${path}`, { authorization: `Bearer ${key}`, connection: "close" });
-    const [newer, older] = [
-      await exchange(server, request),
-      await exchange(server, request.replace("HTTP/1.1", "HTTP/1.0")),
-    ];
-
-    assertEquals([older.status, sizeOf(older)], [newer.status, sizeOf(newer)]);
-    assertEquals(older.headers.get("content-length"), `${sizeOf(newer)}`);
-    assertEquals(older.headers.get("transfer-encoding"), null);
-    const isLong = sizeOf(newer) > SHORT;
-    assertEquals(
-      [path, newer.headers.get("transfer-encoding"), newer.headers.get("content-length")],
-      [path, ...(isLong ? ["chunked", null] : [null, `${sizeOf(newer)}`])],
-    );
-    lengths.add(isLong);
-  }
-
-  assertEquals(lengths.size, 2);
-});
-
-Deno.test("server responds to HEAD with the headers of GET, a length and no body", async () => {
-  await using served = await serveItems();
-  const { server, key } = served;
-
-  for (const path of TARGETS) {
-    const headers = { authorization: `Bearer ${key}`, connection: "close" };
-    const get = await exchange(server, rawRequest(`GET ${path}`, headers));
+  for (let count = 0; count < 3; count++) await addItem(server, key);
+  /** Sends a request whose response must have no body. */
+  const bare = async (request: string) => {
     using connection = await RawConnection.open(server.port);
-    await connection.send(rawRequest(`HEAD ${path}`, headers));
-    const head = await connection.receive({ bodiless: true });
-
-    assertEquals([head?.status, head?.headers.get("content-length")], [get.status, `${sizeOf(get)}`]);
-    assertEquals(head?.headers.get("transfer-encoding"), null);
-    assertEquals(
-      [...head?.headers.keys() ?? []].filter(describesResponse),
-      [...get.headers.keys()].filter(describesResponse),
-    );
+    await connection.send(request);
+    const answer = await connection.receive({ bodiless: true });
     assertEquals(await connection.receiveRest(), "");
-  }
-});
+    return answer;
+  };
+  const namesIn = (headers?: Headers) =>
+    [...headers?.keys() ?? []].filter((name) => !["content-length", "transfer-encoding"].includes(name));
 
-/** Size of a body in bytes. */
-function sizeOf({ body }: RawAnswer): number {
-  return new TextEncoder().encode(body).length;
-}
+  for (const path of [PATH, `${PATH}/1`, "/v1/account", "/nothing"]) {
+    const authorization = `Bearer ${key}`;
+    const headers = { authorization, connection: "close", "accept-encoding": "gzip, br" };
+    const get = rawRequest(`GET ${path}`, headers);
+    const newer = await exchange(server, get);
+    const older = await exchange(server, get.replace("HTTP/1.1", "HTTP/1.0"));
+    const head = await bare(get.replace("GET", "HEAD"));
+    const size = new TextEncoder().encode(newer.body).length;
+    // A long body is chunked.
+    const framing = size > 100 ? ["chunked", null] : [null, `${size}`];
+    const etag = newer.headers.get("etag");
 
-/** Whether a header describes the response, not how its body is framed. */
-function describesResponse(name: string): boolean {
-  return !["content-length", "transfer-encoding"].includes(name);
-}
-
-Deno.test("server ends the HTTP/2 stream of a HEAD request without a DATA frame", async () => {
-  await using served = await serveItems();
-  const { server, key } = served;
-
-  for (const path of TARGETS) {
-    const headers = { ":scheme": "http", ":path": path, authorization: `Bearer ${key}` };
-    const [get, head] = [{ ":method": "GET", ...headers }, { ":method": "HEAD", ...headers }];
-    assertEquals((await answerOf(server.port, Object.entries(get))).frames, ["HEADERS", "DATA"]);
-    assertEquals((await answerOf(server.port, Object.entries(head))).frames, ["HEADERS"]);
+    const framings = [newer, older, head].map((answer) => [
+      answer?.status,
+      ...["transfer-encoding", "content-length", "content-encoding"].map((name) => answer?.headers.get(name)),
+    ]);
+    const sized = [newer.status, null, `${size}`, null];
+    assertEquals([path, ...framings], [path, [newer.status, ...framing, null], sized, sized]);
+    assertEquals([older.body.length, namesIn(head?.headers)], [newer.body.length, namesIn(newer.headers)]);
+    if (etag) {
+      assertEquals(
+        (await bare(rawRequest(`GET ${path}`, { ...headers, "if-none-match": etag })))?.status,
+        304,
+      );
+    }
+    for (const [method, frames] of [["GET", ["HEADERS", "DATA"]], ["HEAD", ["HEADERS"]]] as const) {
+      const fields = { ":method": method, ":scheme": "http", ":path": path, authorization };
+      assertEquals((await answerOf(server.port, Object.entries(fields))).frames, frames);
+    }
   }
 });
 

@@ -103,11 +103,14 @@ export class ServedStore implements AsyncDisposable {
   }
 
   static async start(
-    { variables, ...limits }: AccountLimits & { readonly variables?: Variables } = {},
+    { variables, process, ...limits }: AccountLimits & {
+      readonly variables?: Variables;
+      readonly process?: ProcessOptions;
+    } = {},
   ): Promise<ServedStore> {
     const store = await TemporaryStore.create();
     const account = await store.createAccount(limits);
-    return new ServedStore(store, account, await store.serve(variables));
+    return new ServedStore(store, account, await store.serve(variables, process));
   }
 
   get key(): string {

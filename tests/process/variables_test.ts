@@ -1,7 +1,7 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { call, outcome } from "../support/client.ts";
-import type { ServerProcess } from "./process.ts";
-import { addItem, idIn, LIST, listIds, PATH, SHIPPED } from "./shipped.ts";
+import { runCommand, type ServerProcess } from "./process.ts";
+import { addItem, idIn, LIST, listIds, METRIC, PATH, SHIPPED } from "./shipped.ts";
 import { ServedStore } from "./temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
@@ -35,39 +35,49 @@ Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LO
   assert(!`${stdout}${errorLines}`.includes(key));
 });
 
-Deno.test("server reads client addresses only from the header that CLIENT_ADDRESS_HEADER names", async () => {
+Deno.test("server applies its variables, and runs the commands of its OPERATOR_TOKEN alone", async () => {
   await using served = await ServedStore.start();
-  await using proxied = await served.store.serve({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
+  const { server: plain, key, store } = served;
+  await using server = await store.serve({
+    ENVIRONMENT: "production",
+    CLIENT_ADDRESS_HEADER: "X-Forwarded-For",
+    PUBLIC_URL: "https://store.example/base/",
+    OPERATOR_TOKEN: TOKEN,
+  });
   const remaining = async (server: ServerProcess, forwarded: string) => {
-    const { headers } = await call(server, undefined, LIST, {
-      headers: { "x-forwarded-for": forwarded },
-    });
-    return headers.get("x-ratelimit-remaining");
+    const headers = { "x-forwarded-for": forwarded };
+    return (await call(server, undefined, LIST, { headers })).remaining;
   };
-  const lists = ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"];
-
   const left = [];
-  for (const list of lists) left.push([await remaining(proxied, list), await remaining(served.server, list)]);
+  for (const list of ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"]) {
+    left.push([await remaining(server, list), await remaining(plain, list)]);
+  }
+  const run = (OPERATOR_TOKEN: string, ...args: string[]) =>
+    runCommand(args, { SERVICE_URL: server.origin, OPERATOR_TOKEN, KV_PATH: "/nowhere" });
 
-  assertEquals(left, [["59", "59"], ["58", "58"], ["59", "57"]]);
+  const created = await run(TOKEN, "accounts", "create", "me");
+  const refused = await run(TOKEN.toUpperCase(), "accounts", "list");
+  const { headers, json } = await addItem(server, created.stdout.trim());
+
+  assertEquals(left, [[59, 59], [58, 58], [59, 57]]);
+  assertEquals(outcome(await call(server, key, LIST)), "401 invalid_api_key");
+  assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
+  assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
+  assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
 });
 
-Deno.test("server rejects staging keys if ENVIRONMENT is production", async () => {
-  await using served = await ServedStore.start({ variables: { ENVIRONMENT: "production" } });
-  assertEquals(outcome(await call(served.server, served.key, LIST)), "401 invalid_api_key");
-});
-
-Deno.test("server applies PUBLIC_URL and MAX_STALENESS_MS", async () => {
-  const variables = { PUBLIC_URL: "https://store.example/base/", MAX_STALENESS_MS: "60000" };
-  await using served = await ServedStore.start({ variables });
-  const { server: lazy, key } = served;
-  await using server = await served.store.serve();
+Deno.test("server applies MAX_STALENESS_MS, and reports the size of its KV file, which it may not read", async () => {
+  await using served = await ServedStore.start({ variables: { MAX_STALENESS_MS: "60000", METRICS_TOKEN } });
+  const { server: lazy, key, store } = served;
+  await using server = await store.serve();
   assertEquals(await listIds(lazy, key), []);
 
   await addItem(server, key);
 
   assertEquals((await listIds(server, key)).length, 1);
   assertEquals(await listIds(lazy, key), []);
-  const { headers, json } = await addItem(lazy, key);
-  assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
+  const files = await Promise.all(["", "-wal"].map((end) => Deno.stat(store.kvPath + end)));
+  const metrics = await (await lazy.fetch("GET /metrics", { key: METRICS_TOKEN })).text();
+  const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(metrics)?.[1]);
+  assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
 });
