@@ -5,6 +5,7 @@ import { runCommandLine } from "../../src/operator/command_line.ts";
 import { localFetch } from "../../src/operator/local.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { cut, upTo } from "../support/client.ts";
+import { targetOf } from "../support/desk.ts";
 import { carryOut, fail } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { OF_THINGS } from "../support/things.ts";
@@ -42,7 +43,7 @@ async function runCreate(service: RecordingService, fetch: Fetch, names: readonl
     clientTasks(OF_THINGS),
     ["accounts", "create", name],
     io,
-    (work) => work(new Client(fetch)),
+    (work) => work(targetOf(new Client(fetch))),
   );
   return { code: await service.time.until(running, 600_000), out, err };
 }

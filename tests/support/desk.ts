@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
 import { OF_THINGS } from "./things.ts";
 import { clientTasks } from "../../src/process/cli.ts";
-import { Client } from "../../src/operator/client.ts";
+import { Client, type Target } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
 import { requestTo } from "./client.ts";
 import { NOON } from "./time.ts";
@@ -32,14 +32,18 @@ export async function operate(app: App, args: readonly string[], input: string =
     input: () => Promise.resolve(input.split("\n")),
     out: (line) => Promise.resolve(void out.push(line)),
     err: (line) => err.push(line),
-  }, (work) =>
-    work({
-      operate: (work) => work(client),
-      store: () => {
-        throw new TypeError("The store is another process's");
-      },
-    }));
+  }, (work) => work(targetOf(client)));
   return { exit, out, err };
+}
+
+/** What commands of this client work on. */
+export function targetOf(client: Client): Target {
+  return {
+    operate: (work) => work(client),
+    store: () => {
+      throw new TypeError("The store is another process's");
+    },
+  };
 }
 
 /** Runs a command that must succeed. Resolves to its lines of standard output and of standard error. */
