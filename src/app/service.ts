@@ -6,7 +6,8 @@ import {
   type Catalogue,
   type Generations,
   itemOperations,
-  Items,
+  type Items,
+  itemsOf,
   type Operation,
   ResourceError,
   sweepGenerations,
@@ -92,7 +93,7 @@ export function createService(options: ServiceOptions): Service {
     usageOf: (state) => permits.usageOf(state),
   });
   const shared = { store, transactions, versions, generations };
-  const items = catalogue.resources.map((resource) => new Items(resource, shared));
+  const items = itemsOf(catalogue, shared);
   const metricsTokens = [...operatorTokens, ...options.metricsTokens];
   const operations = operationsOf(options, {
     ...{ accounts, items, permits },

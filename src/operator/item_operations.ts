@@ -76,7 +76,6 @@ export function ownedItemOperations(items: Items): Operation[] {
     ...commonOf(resource),
     path: `${pathOf(resource)}/{${resource.id}}`,
     params: { [resource.id]: integer(1, Number.MAX_SAFE_INTEGER) },
-    errors: [errors.notFound],
   } as const;
 
   const updateItem = operation({
@@ -84,14 +83,13 @@ export function ownedItemOperations(items: Items): Operation[] {
     id: `updateOwned${resource.item}`,
     method: "PATCH",
     summary: `Update ${an} of any account`,
+    errors: [errors.notFound, ...items.errors.put],
     body: schemas.patch,
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: owned, headers: ["Cache-Control"] } },
-  }, async ({ params: { [resource.id]: id = NaN }, body }, { transact, note }: Call) => {
-    const changed = await transact(
-      items.changing(id, (owned) => resource.changed(found(owned, id).item, body)),
-    );
-    note(`${id}`);
+  }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
+    const changed = await items.change(id, (owned) => resource.changed(found(owned, id).item, body), call);
+    call.note(`${id}`);
     return valueResponse<OwnedItem>(withOwner(found(changed, id)));
   });
 
@@ -100,10 +98,11 @@ export function ownedItemOperations(items: Items): Operation[] {
     id: `deleteOwned${resource.item}`,
     method: "DELETE",
     summary: `Delete ${an} of any account`,
+    errors: [errors.notFound, ...items.errors.delete],
     answers: { 204: { description: `The ${one} was deleted` } },
-  }, async ({ params: { [resource.id]: id = NaN } }, { transact, note }: Call) => {
-    await transact(items.changing(id, (owned) => (found(owned, id), null)));
-    note(`${id}`);
+  }, async ({ params: { [resource.id]: id = NaN } }, call: Call) => {
+    await items.change(id, (owned) => (found(owned, id), null), call);
+    call.note(`${id}`);
     return createResponse(null, { status: 204 });
   });
 
@@ -137,12 +136,12 @@ function createItem(items: Items): Operation {
         headers: ["Location", "Cache-Control", "Idempotency-Replayed"],
       },
     },
-    errors: [ERRORS.idempotency_key_reused, ACCOUNT_NOT_FOUND],
+    errors: [ERRORS.idempotency_key_reused, ACCOUNT_NOT_FOUND, ...items.errors.put],
   }, async ({ headers, body, bytes }, call: Call) => {
     const { accountId, ...fields } = body;
     const ownerId = typeof accountId === "string" ? accountId : "";
     const item = { id: await items.ids.next(), ...fields };
-    const creation = items.adding(item, ownerId);
+    const creation = items.adding(item, ownerId, call.now);
     return await createOnce<string>(headers["Idempotency-Key"], call, {
       ...{ operation: id, bytes, body, fields: ownedFieldsOf(resource) },
       creation: ownerId === "" ? creation : requiringOpen(ownerId, creation),

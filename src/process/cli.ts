@@ -1,5 +1,5 @@
 import { isUrl, MEMORY, OpenError, openStore, type Store, Transactions, Versions } from "../engine/mod.ts";
-import { type Catalogue, Items, openCollections, ResourceError } from "../resource/mod.ts";
+import { type Catalogue, itemsOf, openCollections, ResourceError } from "../resource/mod.ts";
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore } from "../accounts/account_store.ts";
 import { KeyForm } from "../accounts/api_key.ts";
@@ -134,7 +134,7 @@ async function operate(
   const transactions = new Transactions(store, { clock });
   const keys = new KeyForm(catalogue);
   const shared = { store, transactions, versions, generations };
-  const items = catalogue.resources.map((resource) => new Items(resource, shared));
+  const items = itemsOf(catalogue, shared);
   const operations = operatorOperations({
     catalogue,
     accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),

@@ -6,6 +6,8 @@ interface CollectionRow {
   readonly filters: readonly string[];
   /** By default, everyone. */
   readonly readableBy?: Resource["readableBy"];
+  /** The names of the hooks in \`extend\`; by default none. */
+  readonly extend?: readonly string[];
   /** The generation of the rows that are derived from its items; undefined before the first rebuild. */
   readonly generation?: string;
 }
@@ -19,12 +21,13 @@ export function collectionKey(name: string): Deno.KvKey {
 
 /** The row that remembers a collection as it is declared. */
 export function encodeCollection(
-  { filters, readableBy }: Resource,
+  { filters, readableBy, extend }: Resource,
   generation?: string,
 ): Uint8Array<ArrayBuffer> {
   return encodeJson({
     filters: filters.toSorted(),
     readableBy: readableBy === "everyone" ? undefined : readableBy,
+    extend: extend.length === 0 ? undefined : namesOf(extend),
     generation,
   });
 }
@@ -59,8 +62,12 @@ export async function openCollection(
   return ok ? undefined : await openCollection(store, resource, create);
 }
 
-function requireSame({ name, ...declared }: Resource, stored: CollectionRow): void {
-  const [before, now] = [traitsOf(stored), traitsOf(declared)];
+function namesOf(extend: Resource["extend"]): readonly string[] {
+  return extend.map(({ name }) => name).sort();
+}
+
+function requireSame({ name, extend, ...declared }: Resource, stored: CollectionRow): void {
+  const [before, now] = [traitsOf(stored), traitsOf({ ...declared, extend: namesOf(extend) })];
   const differing = before.flatMap((trait, index) => trait === now[index] ? [] : [index]);
   if (differing.length === 0) return;
   const listed = (traits: readonly string[]) => AND.format(differing.map((index) => traits[index] ?? ""));
@@ -73,9 +80,12 @@ function requireSame({ name, ...declared }: Resource, stored: CollectionRow): vo
 }
 
 /** What the rows of a collection follow from, in words. */
-function traitsOf({ filters, readableBy }: Omit<CollectionRow, "generation">): readonly string[] {
+function traitsOf(
+  { filters, readableBy, extend = [] }: Omit<CollectionRow, "generation">,
+): readonly string[] {
   return [
     filters.length === 0 ? "without filters" : `filtered by ${AND.format(filters.toSorted())}`,
     `readable by ${readableBy === "owner" ? "their owners" : "everyone"}`,
+    extend.length === 0 ? "without hooks" : `with ${AND.format(extend)}`,
   ];
 }

@@ -1,10 +1,12 @@
 import {
+  AGAIN,
   batched,
   CorruptRow,
   decodeText,
   encodeText,
   type Entry,
   Ids,
+  retried,
   type Store,
   type Transaction,
   type Transactions,
@@ -12,8 +14,13 @@ import {
   type Versions,
   type Write,
 } from "../engine/mod.ts";
+import { ERRORS } from "../web/mod.ts";
 import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
-import { type Item, type Resource, withDefaults } from "./resource.ts";
+import type { Call } from "./call.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { Hooks, NO_KEYS } from "./hooks.ts";
+import type { Item } from "./hook.ts";
+import { requireRules, type Resource, withDefaults } from "./resource.ts";
 import { FIRST, type Generations, ItemRows } from "./rows.ts";
 
 /** The order of a list, and where a page of it starts. */
@@ -73,6 +80,8 @@ export interface ItemsOptions {
   readonly store: Store;
   readonly transactions: Transactions;
   readonly versions: Versions;
+  /** All collections of the catalogue: some may refer to this one. By default, there is no other. */
+  readonly resources?: readonly Resource[];
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations | undefined;
 }
@@ -86,14 +95,20 @@ export class Items<Value extends Item = Item> {
   readonly ids: Ids;
   /** Reads an item; null if no item has this id. Simultaneous calls share a read. */
   readonly find: (id: number) => Promise<FoundItem | null>;
+  /** The errors with which rules and hooks refuse creations and changes, and deletions. */
+  readonly errors: Hooks["errors"];
   readonly #store: Store;
   readonly #rows: ItemRows;
+  readonly #hooks: Hooks;
   readonly #names: readonly string[];
   /** Names of the fields that every item has. */
   readonly #lasting: ReadonlySet<string>;
 
-  constructor(resource: Resource<Value>, { store, transactions, versions, generations }: ItemsOptions) {
-    const { rows, fields } = resource;
+  constructor(
+    resource: Resource<Value>,
+    { store, transactions, versions, resources = [resource], generations }: ItemsOptions,
+  ) {
+    const { rows, rules, fields } = resource;
     this.resource = resource;
     this.version = versions.watch(rows.version);
     this.ids = new Ids(transactions, rows.ids);
@@ -103,16 +118,32 @@ export class Items<Value extends Item = Item> {
     });
     this.#store = store;
     this.#rows = new ItemRows(resource, generations?.get(resource.name) ?? FIRST);
+    this.#hooks = new Hooks(resource, resources, generations);
+    const broken = rules.map(({ error = ERRORS.invalid_request }) => error);
+    this.errors = {
+      put: [...new Set([...broken, ...this.#hooks.errors.put])],
+      delete: [...new Set(this.#hooks.errors.delete)],
+    };
     this.#names = ["id", ...Object.keys(fields)];
     this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
   }
 
-  /** Adds an item with a new id for an account or, if `ownerId` is empty, for none. The result is its JSON. */
-  adding(item: Item, ownerId: string): Transaction<string> {
+  /**
+   * Adds an item with a new id for an account or, if `ownerId` is empty, for none. `now` is the time of arrival, in ms
+   * since the epoch. The result is its JSON.
+   *
+   * @throws {HookFault}
+   */
+  adding(item: Item, ownerId: string, now: number): Transaction<string> {
     const json = stringifyJson(item);
     const value = encodeText(`${json}\n${ownerId}`);
+    const change = { id: item.id, after: item, accountId: accountIn(ownerId), now };
+    const keys = this.#hooks.keysOf(change);
     return {
-      decide: (_rows, write) => {
+      reads: [...keys.values()],
+      decide: (rows, write) => {
+        requireRules(this.resource, change);
+        this.#hooks.apply(rows, write, change, keys);
         this.#put(item, ownerId, value, write);
         return json;
       },
@@ -121,47 +152,59 @@ export class Items<Value extends Item = Item> {
 
   /**
    * Changes an item to the result of `decide`, or removes it if that is null. If it stays as it was, nothing is written.
-   * The result is the item afterwards, with its owner.
+   * Resolves to the item afterwards, with its owner.
+   *
+   * @throws {ApiError} if a rule or a hook refuses the change.
+   * @throws {HookFault}
    */
-  changing(
+  change(
     id: number,
     decide: (owned: Owned<Value> | null) => Item | null,
-  ): Transaction<Owned | null> {
+    { now, transact }: Pick<Call, "now" | "transact">,
+  ): Promise<Owned | null> {
     const key = this.#rows.item(id);
-    return {
-      reads: [key],
-      decide: (rows, write) => {
-        const entry = rows.get(key);
-        const owned = entry && decodeItem(this.resource, entry);
-        const after = decide(owned);
-        if (owned === null || (after && stringifyJson(after) === stringifyJson(owned.item))) return owned;
-        const { ownerId, rest } = owned;
-        const kept = new Set(after && this.#rows.indexed(after, ownerId).map((row) => JSON.stringify(row)));
-        for (const row of this.#rows.indexed(owned.item, ownerId)) {
-          if (!kept.has(JSON.stringify(row))) write.delete(row);
-        }
-        if (after === null) {
-          write.delete(key);
-          write.bump(this.version);
-          return null;
-        }
-        this.#put(
-          after,
-          ownerId,
-          encodeText(`${stringifyJson({ ...after, ...rest })}\n${ownerId}`),
-          write,
-        );
-        return { ...owned, item: after };
-      },
+    const changeIn = (entry: Entry | null) => {
+      const owned = entry && decodeItem(this.resource, entry);
+      const after = decide(owned);
+      const isSame = owned && after && stringifyJson(after) === stringifyJson(owned.item);
+      if (owned === null || isSame) return { owned, keys: NO_KEYS };
+      const accountId = accountIn(owned.ownerId);
+      const change = { id, before: owned.item, after: after ?? undefined, accountId, now };
+      return { owned, change, keys: this.#hooks.keysOf(change) };
     };
+    return retried(async () => {
+      const { keys } = this.#hooks.isEmpty ? { keys: NO_KEYS } : changeIn(await this.#store.get(key));
+      const changed = await transact<Owned | null | undefined>({
+        reads: [key, ...keys.values()],
+        decide: (rows, write) => {
+          const { owned, change, keys: needed } = changeIn(rows.get(key));
+          if (change === undefined) return owned;
+          // Another change of the item came in between, so other rows have to be read.
+          if ([...needed.keys()].join() !== [...keys.keys()].join()) return undefined;
+          requireRules(this.resource, change);
+          this.#hooks.apply(rows, write, change, keys);
+          return this.#replace(owned, change.after, write);
+        },
+      });
+      return changed === undefined ? AGAIN : changed;
+    });
   }
 
-  /** Writes the rows that are derived from an item's row. @throws {CorruptRow} if this release cannot read the item. */
-  deriving(entry: Entry): Transaction<null> {
+  /**
+   * Writes the rows that are derived from an item's row, as its creation at `now` (ms since the epoch) would.
+   *
+   * @throws {CorruptRow} if this release cannot read the item.
+   * @throws {HookFault}
+   */
+  deriving(entry: Entry, now: number): Transaction<null> {
     const { item, ownerId } = decodeItem(this.resource, entry);
     const value = encodeText(decodeText(entry));
+    const change = { id: item.id, after: item, accountId: accountIn(ownerId), now };
+    const keys = this.#hooks.keysOf(change);
     return {
-      decide: (_rows, write) => {
+      reads: [...keys.values()],
+      decide: (rows, write) => {
+        this.#hooks.apply(rows, write, change, keys);
         for (const row of this.#rows.indexed(item, ownerId)) write.set(row, value);
         return null;
       },
@@ -200,6 +243,21 @@ export class Items<Value extends Item = Item> {
     return this.#store.list({ start: [...prefix, start], end: [...prefix, end] }, limit, { reverse });
   }
 
+  /** Writes the rows of an item that was stored before, or deletes them if it is removed. */
+  #replace({ item, ownerId, rest }: Owned, after: Item | undefined, write: Write): Owned | null {
+    const kept = new Set(after && this.#rows.indexed(after, ownerId).map((row) => JSON.stringify(row)));
+    for (const row of this.#rows.indexed(item, ownerId)) {
+      if (!kept.has(JSON.stringify(row))) write.delete(row);
+    }
+    if (after === undefined) {
+      write.delete(this.#rows.item(item.id));
+      write.bump(this.version);
+      return null;
+    }
+    this.#put(after, ownerId, encodeText(`${stringifyJson({ ...after, ...rest })}\n${ownerId}`), write);
+    return { item: after, ownerId, ...(rest && { rest }) };
+  }
+
   /** Writes an item's row and those in the indexes. */
   #put(item: Item, ownerId: string, value: Uint8Array<ArrayBuffer>, write: Write): void {
     for (const row of [this.#rows.item(item.id), ...this.#rows.indexed(item, ownerId)]) write.set(row, value);
@@ -224,6 +282,16 @@ export function isDescending({ sort, cursor = 0 }: ItemOrder): boolean {
 /** The cursor of the page that begins after the item with this id. */
 export function cursorAfter(id: number, order: ItemOrder): number {
   return isDescending(order) ? -id : id;
+}
+
+/** The items of all collections of a catalogue, in its order. */
+export function itemsOf({ resources }: Catalogue, options: Omit<ItemsOptions, "resources">): Items[] {
+  return resources.map((resource) => new Items(resource, { ...options, resources }));
+}
+
+/** The account that an item of `ownerId` belongs to; undefined if it belongs to none. */
+function accountIn(ownerId: string): string | undefined {
+  return ownerId === "" ? undefined : ownerId;
 }
 
 /**

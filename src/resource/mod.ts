@@ -31,8 +31,7 @@
  * const store = await openStore(":memory:", { clock: Date.now, create: true });
  * const transactions = new Transactions(store, { clock: Date.now });
  * const items = new Items(notes, { store, transactions, versions: new Versions(store) });
- * await transactions.run(items.adding({ id: 1, title: "Milk", done: false }, "acct_1"));
- * await transactions.run(items.changing(1, (owned) => owned && { ...owned.item, done: true }));
+ * await transactions.run(items.adding({ id: 1, title: "Milk", done: false }, "acct_1", Date.now()));
  * const page = await items.list({ limit: 20, done: true }, "acct_1");
  * assertEquals(page.json, '[{"id":1,"title":"Milk","done":true}]');
  * await store.close();
@@ -54,13 +53,15 @@ export {
   type ItemPage,
   type ItemQuery,
   Items,
+  itemsOf,
   type ItemsOptions,
   type Owned,
 } from "./items.ts";
+export { exists, unique } from "./constraints.ts";
+export type { Change, Hook, HookOf, Item, Rule } from "./hook.ts";
 export { itemOperations, type ItemOperationsOptions, requireOneOrder, SORT } from "./operations.ts";
 export {
   type Declaration,
-  type Item,
   type ItemOf,
   type Resource,
   resource,

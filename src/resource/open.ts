@@ -2,8 +2,9 @@ import { CorruptRow, type Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, openCollection } from "./collection_row.ts";
+import { Hooks } from "./hooks.ts";
 import { CorruptItem, decodeItem } from "./items.ts";
-import { type Resource, ResourceError } from "./resource.ts";
+import { requireRules, type Resource, ResourceError, withDefaults } from "./resource.ts";
 import type { Generations } from "./rows.ts";
 
 /** Together with that of accounts, the version rows of all collections fit into one read. */
@@ -89,13 +90,14 @@ function* faultsOfCatalogue({ title, resources }: Pick<Catalogue, "title" | "res
     yield "Two resources have the same rows: give each a name of its own";
   }
   for (const resource of resources) {
-    for (const fault of faultsOf(resource)) yield `The resource ${resource.name} ${fault}`;
+    const faults = [...faultsOf(resource), ...faultsOfHooks(resource, resources), ...faultsOfRules(resource)];
+    for (const fault of faults) yield `The resource ${resource.name} ${fault}`;
   }
 }
 
 /** What is wrong with a declaration. Each fault follows the name of the resource. */
 function* faultsOf(
-  { name, item, tag, nouns, fields, filters, examples, schemas }: Resource,
+  { name, item, tag, nouns, fields, filters, readableBy, writableBy, examples, schemas }: Resource,
 ): Generator<string> {
   if (!NAME.test(name)) yield "must have a name of lower-case letters, digits and _, such as toys";
   if (!ITEM_NAME.test(item)) yield `must have an item with a name such as Toy, not ${item}`;
@@ -122,6 +124,12 @@ function* faultsOf(
   const shared = sharedNameIn([...Object.values(fields), list, creation, patch]);
   if (shared !== undefined) yield `has two schemas with the name ${shared}: rename the one in its fields`;
   yield* faultsOfFilters(filters, fields);
+  if (!["everyone", "owner"].includes(readableBy)) {
+    yield 'must say who sees an item: readableBy is "everyone" or "owner"';
+  }
+  if (!["owner", "operator"].includes(writableBy)) {
+    yield 'must say who writes an item: writableBy is "owner" or "operator"';
+  }
   for (const fault of faultsIn(creation, examples.item)) yield `has an invalid example of an item: ${fault}`;
   for (const fault of faultsIn(patch, examples.change)) yield `has an invalid example of a change: ${fault}`;
   const bytes = schemas.item.maxBytes;
@@ -144,6 +152,65 @@ function* faultsOfFilters(filters: readonly string[], fields: Members): Generato
       yield `must not have the filter ${filter}: filters are fields that are one of a list, or true or false`;
     }
   }
+}
+
+function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Generator<string> {
+  const { name, extend, fields } = resource;
+  const position = (other: string) => resources.findIndex(({ name }) => name === other);
+  for (const [index, { name: own, field, reverse }] of extend.entries()) {
+    if (extend.findIndex(({ name }) => name === own) < index) yield `must not have ${own} twice in extend`;
+    const schema = field === undefined ? undefined : fields[field];
+    if (field !== undefined && schema === undefined) {
+      yield `must have the field ${field} for ${own} in extend: declare it, or name another one`;
+    }
+    if (reverse === undefined) continue;
+    const { of: other } = reverse;
+    if (schema && ![resolved(schema).type].flat().includes("integer")) {
+      yield `must have an integer, such as int64(), as the field ${field}, because it refers to ${other}`;
+    }
+    if (position(other) === -1) {
+      yield `refers to ${other} by ${field}: add ${other} to the catalogue, before ${name}`;
+    } else if (position(other) > position(name)) {
+      yield `refers to ${other} by ${field}: list ${other} before ${name} in the catalogue`;
+    }
+  }
+  const hooks = new Hooks(resource, resources);
+  for (const [change, made] of Object.entries(examplesOf(resource))) {
+    try {
+      hooks.keysOf(made);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : typeof error;
+      yield `has an invalid entry in extend, as the ${change} of its example shows: ${reason}`;
+    }
+  }
+}
+
+function* faultsOfRules(resource: Resource): Generator<string> {
+  for (const { error } of resource.rules) {
+    if (error && (error.status < 400 || error.status > 499)) {
+      yield `must have rules whose errors have a status from 400 to 499, not ${error.status}, as ${error.code} has`;
+    }
+  }
+  const { creation, change } = examplesOf(resource);
+  for (const made of [creation, change]) {
+    try {
+      requireRules(resource, made);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message.replace(/\.$/, "") : typeof error;
+      yield `has an example that breaks a rule: ${reason}`;
+    }
+  }
+}
+
+/** The example as it is created, changed and deleted. */
+function examplesOf({ fields, examples, changed }: Resource) {
+  const item = { id: 1, ...withDefaults(fields, examples.item) };
+  const made = { id: 1, now: 0 };
+  return {
+    creation: { ...made, after: item },
+    change: { ...made, before: item, after: changed(item, examples.change) },
+    deletion: { ...made, before: item },
+  };
 }
 
 function isFilterable(schema: Schema): boolean {

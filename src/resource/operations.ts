@@ -12,7 +12,7 @@ import {
   quickEtagOf,
   requirePreconditions,
 } from "../web/headers.ts";
-import { ApiError, createResponse, ERRORS, jsonResponse, operation } from "../web/mod.ts";
+import { ApiError, createResponse, type ErrorKind, ERRORS, jsonResponse, operation } from "../web/mod.ts";
 import {
   integer,
   oneOf,
@@ -28,7 +28,8 @@ import type { Call, Operation } from "./call.ts";
 import { createOnce } from "./create_once.ts";
 import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
-import { type Item, MAX_PAGE, mayRead, type Resource } from "./resource.ts";
+import type { Item } from "./hook.ts";
+import { MAX_PAGE, mayRead, type Resource } from "./resource.ts";
 
 /** Options of {@linkcode itemOperations}. */
 export interface ItemOperationsOptions {
@@ -134,12 +135,12 @@ function createItem(items: Items): Operation {
         headers: ["Location", "Content-Location", "ETag", "Idempotency-Replayed"],
       },
     },
-    errors: [ERRORS.idempotency_key_reused],
+    errors: [ERRORS.idempotency_key_reused, ...items.errors.put],
   }, async ({ headers, body, bytes }, call: Call) => {
     const itemId = await items.ids.next();
     return await createOnce<string>(headers["Idempotency-Key"], call, {
       ...{ operation: id, bytes, body, fields },
-      creation: items.adding({ id: itemId, ...body }, call.accountId),
+      creation: items.adding({ id: itemId, ...body }, call.accountId, call.now),
       reply(json) {
         const location = `${call.base}${path}/${itemId}`;
         // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends head and
@@ -186,7 +187,7 @@ function updateItem(items: Items): Operation {
   const { resource } = items;
   const { schemas, nouns: { an, one } } = resource;
   return operation({
-    ...ofOwner(resource),
+    ...ofOwner(resource, items.errors.put),
     ...resource.update,
     id: `update${resource.item}`,
     method: "PATCH",
@@ -197,10 +198,12 @@ function updateItem(items: Items): Operation {
     body: schemas.patch,
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: schemas.item, headers: ["ETag"] } },
-  }, async ({ params: { [resource.id]: id = NaN }, headers, body }, { transact, accountId }: Call) => {
-    const changed = await transact(items.changing(id, (owned) => {
-      return resource.changed(changeable(resource, owned, accountId, headers), body);
-    }));
+  }, async ({ params: { [resource.id]: id = NaN }, headers, body }, call: Call) => {
+    const changed = await items.change(
+      id,
+      (owned) => resource.changed(changeable(resource, owned, call.accountId, headers), body),
+      call,
+    );
     if (changed === null) throw notFound(resource);
     const json = stringifyJson(changed.item);
     return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
@@ -211,18 +214,18 @@ function deleteItem(items: Items): Operation {
   const { resource } = items;
   const { an, one } = resource.nouns;
   return operation({
-    ...ofOwner(resource),
+    ...ofOwner(resource, items.errors.delete),
     ...resource.delete,
     id: `delete${resource.item}`,
     method: "DELETE",
     summary: `Delete ${an}`,
     description: `Only the account that added the ${one} can delete it. Its id is never reused.`,
     answers: { 204: { description: `The ${one} was deleted` } },
-  }, async ({ params: { [resource.id]: id = NaN }, headers }, { transact, accountId }: Call) => {
-    await transact(items.changing(id, (owned) => {
-      changeable(resource, owned, accountId, headers);
+  }, async ({ params: { [resource.id]: id = NaN }, headers }, call: Call) => {
+    await items.change(id, (owned) => {
+      changeable(resource, owned, call.accountId, headers);
       return null;
-    }));
+    }, call);
     return createResponse(null, { status: 204 });
   });
 }
@@ -236,12 +239,13 @@ function ofItem(resource: Resource) {
   return { ...ofCollection(resource), path: `${path}/{${id}}`, params: { [id]: idOf(resource) } };
 }
 
-function ofOwner(resource: Resource) {
+function ofOwner(resource: Resource, refusals: readonly ErrorKind[]) {
   const { notYours, notFound } = resource.errors;
   const errors = [
     ...(resource.readableBy === "everyone" ? [notYours] : []),
     notFound,
     ERRORS.precondition_failed,
+    ...refusals,
   ];
   return { ...ofItem(resource), headers: preconditionsOf(resource), errors };
 }

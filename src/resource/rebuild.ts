@@ -65,7 +65,7 @@ export async function rebuild(
   let [done, misfits] = [0, 0];
   for await (const page of store.pages([...rows.items, 0], [...rows.items, Infinity], BATCH)) {
     const results = await Promise.allSettled(
-      page.map(async (entry) => await transactions.run(items.deriving(entry))),
+      page.map(async (entry) => await transactions.run(items.deriving(entry, began))),
     );
     for (const [index, result] of results.entries()) {
       if (result.status === "fulfilled") continue;

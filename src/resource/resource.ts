@@ -1,5 +1,5 @@
 import type { Deprecation } from "../web/headers.ts";
-import type { ErrorKind, Tag } from "../web/mod.ts";
+import { ApiError, ERRORS, type Tag } from "../web/mod.ts";
 import {
   integer,
   isRemovable,
@@ -17,8 +17,7 @@ import {
   type SentMembers,
 } from "../web/schema.ts";
 
-/** An item of a collection: its id, and the fields that clients set. */
-export type Item = JsonObject & { readonly id: number };
+import type { Change, Declared, Hook, HookOf, Item, Rule } from "./hook.ts";
 
 /** An item with these fields. */
 export type ItemOf<Fields extends Members> = { readonly id: number } & ParsedMembers<Fields>;
@@ -79,6 +78,10 @@ export interface Declaration<Fields extends Members = Members> {
    * Operators can do so in every collection.
    */
   readonly writableBy: "owner" | "operator";
+  /** Rules that items have to keep. */
+  readonly rules?: readonly Rule<ItemOf<Fields>>[];
+  /** What else happens in the transactions of items, such as `exists(ROOMS, "roomId")` and `unique("email")`. */
+  readonly extend?: readonly (Hook<ItemOf<Fields>> | HookOf)[];
   /** An item to add, and a change to it. */
   readonly examples: {
     readonly item: SentMembers<Fields>;
@@ -97,18 +100,19 @@ export interface Declaration<Fields extends Members = Members> {
 
 /** A collection: its declaration, and what is derived from it. */
 export interface Resource<out Value extends Item = Item> extends
+  Declared,
   Pick<
     Declaration,
-    | ("name" | "item" | "tag" | "fields" | "filters" | "readableBy" | "writableBy" | "examples")
+    | ("item" | "tag" | "fields" | "filters" | "readableBy" | "writableBy" | "examples")
     | ("isLenient" | "get" | "update" | "delete")
   > {
   readonly path: string;
-  /** The nouns in texts: one item with its article and without, and several. */
-  readonly nouns: { readonly an: string; readonly one: string; readonly many: string };
   /** The plural of the item's name, such as `Toys`. */
   readonly items: string;
   /** The name of the id in paths, such as `toyId`. */
   readonly id: string;
+  readonly rules: readonly Rule[];
+  readonly extend: readonly Hook[];
   readonly rows: RowKeys;
   readonly schemas: {
     /** The fields of an item in a response. */
@@ -120,7 +124,6 @@ export interface Resource<out Value extends Item = Item> extends
     /** A change to an item. */
     readonly patch: Schema<JsonObject>;
   };
-  readonly errors: { readonly notFound: ErrorKind; readonly notYours: ErrorKind };
   /** An item with a change. Null removes a field that is optional and has no default (RFC 7396). */
   readonly changed: (item: Item, patch: JsonObject) => Item;
 }
@@ -164,7 +167,7 @@ export function resource<const Fields extends Members>(
   declaration: Declaration<Fields>,
 ): Resource<ItemOf<Fields>>;
 export function resource(declaration: Declaration): Resource {
-  const { name, item, noun: [an, many], fields, examples } = declaration;
+  const { name, item, noun: [an, many], fields, rules = [], extend = [], examples } = declaration;
   const one = an.replace(/^an? /, "");
   const items = name.replaceAll(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   const code = item.replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
@@ -175,10 +178,13 @@ export function resource(declaration: Declaration): Resource {
   const members = { id: ID, ...fields };
   const added = { id: 1, ...withDefaults(fields, examples.item) };
   const itemSchema = named(item, output(members, { examples: [added] }));
+  const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
   return {
     ...declaration,
     path: `/v1/${name}`,
-    nouns: { an, one, many },
+    nouns,
+    rules,
+    extend: extend.map((entry) => typeof entry === "function" ? entry({ name, nouns, errors }) : entry),
     items,
     id: `${item.charAt(0).toLowerCase()}${item.slice(1)}Id`,
     rows: declaration.rows ?? {
@@ -203,7 +209,7 @@ export function resource(declaration: Declaration): Resource {
         }),
       ),
     },
-    errors: errorsOf(code, one, many),
+    errors,
     changed({ id, ...before }, patch) {
       const after: Record<string, unknown> = { ...before, ...patch };
       for (const field of removable) if (after[field] === null) after[field] = undefined;
@@ -226,6 +232,18 @@ function errorsOf(code: string, one: string, many: string): Resource["errors"] {
       means: `Another account added the ${one}.`,
       todo: `Leave the ${one} as it is.`,
     },
+    exists: {
+      code: `${code}_exists`,
+      status: 409,
+      means: `Another ${one} has a value that only one can have.`,
+      todo: "Choose another value for the field that the message names.",
+    },
+    inUse: {
+      code: `${code}_in_use`,
+      status: 409,
+      means: `Other items refer to the ${one}, so it cannot be deleted.`,
+      todo: "Delete those first, or let them refer to another one.",
+    },
   };
 }
 
@@ -235,6 +253,17 @@ function aboutNull(removable: readonly string[], nullables: readonly string[]): 
   const removed = removable.length === 0 ? [] : [`Null removes ${AND.format(removable)}.`];
   const valued = nullables.length === 0 ? [] : [`Null is a value of ${AND.format(nullables)}.`];
   return [...removed, ...valued, "No other field may be null."].join(" ");
+}
+
+/** @throws {ApiError} if a creation or a change breaks a rule that the item kept before. */
+export function requireRules({ rules }: Resource, { before, after: item, now }: Change): void {
+  if (item === undefined) return;
+  for (const rule of rules) {
+    const fault = rule.check({ item, before, now });
+    const isOld = fault !== undefined && before !== undefined &&
+      rule.check({ item: before, now }) !== undefined;
+    if (fault !== undefined && !isOld) throw new ApiError(rule.error ?? ERRORS.invalid_request, fault);
+  }
 }
 
 /** Whether an account may see an item of `ownerId`. An id is empty if there is no account. */

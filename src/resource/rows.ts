@@ -1,5 +1,7 @@
+import { decodeText, type Entry } from "../engine/mod.ts";
 import type { JsonObject } from "../web/schema.ts";
-import type { Item, Resource } from "./resource.ts";
+import type { Item } from "./hook.ts";
+import type { Resource } from "./resource.ts";
 
 /**
  * The generation of the rows that each collection derives from its items, by name: that of its last rebuild, which begins
@@ -78,6 +80,11 @@ export class ItemRows {
     }
     return prefix;
   }
+}
+
+/** The account that an item belongs to, given its row; empty if it belongs to none. */
+export function ownerIn(entry: Entry): string {
+  return decodeText(entry).split("\n")[1] ?? "";
 }
 
 /** Every combination of these names. The last one has them all. */

@@ -14,7 +14,7 @@ import { Harness } from "../support/harness.ts";
 import { OF_THINGS, THINGS } from "../support/things.ts";
 
 const FIELDS = { name: nameText(9, "Its name"), kind: named("Kind", oneOf(["a", "b"])) };
-const CUPS: Declaration<typeof FIELDS> = {
+const CUPS: Omit<Declaration<typeof FIELDS>, "rules" | "extend"> = {
   name: "cups",
   item: "Cup",
   tag: { name: "Cups", description: "All cups" },

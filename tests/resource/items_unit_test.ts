@@ -28,11 +28,17 @@ class Collection<Value extends Item> {
 
   async add(fields: Omit<Value, "id">, ownerId = ACCOUNT): Promise<unknown> {
     const id = await this.items.ids.next();
-    return JSON.parse((await this.#transactions.run(this.items.adding({ id, ...fields }, ownerId))).result);
+    return JSON.parse(
+      (await this.#transactions.run(this.items.adding({ id, ...fields }, ownerId, 0))).result,
+    );
   }
 
   async change(id: number, decide: (owned: Owned<Value> | null) => Item | null): Promise<Item | null> {
-    return (await this.#transactions.run(this.items.changing(id, decide))).result?.item ?? null;
+    const changed = await this.items.change(id, decide, {
+      now: 0,
+      transact: async (transaction) => (await this.#transactions.run(transaction)).result,
+    });
+    return changed?.item ?? null;
   }
 }
 
@@ -107,7 +113,7 @@ Deno.test.each([
     '{"id":1,"name":"Hammer","weight":1,"state":"eaten"}',
     "In item 1 of things, the field state has a value that is not declared",
   ],
-])("Items.changing() rejects a row that is not an item: %s", async (json, message) => {
+])("Items.change() rejects a row that is not an item: %s", async (json, message) => {
   using kv = await Deno.openKv(":memory:");
   await kv.set(["items", "things", 1], new TextEncoder().encode(`${json}\na`));
 

@@ -3,11 +3,15 @@ import { encodeText, openStore, type Store } from "../../src/engine/mod.ts";
 import {
   type Catalogue,
   type Declaration,
+  exists,
+  type Hook,
   openCollections,
   type Resource,
   resource,
   ResourceError,
+  unique,
 } from "../../src/resource/mod.ts";
+import { ERRORS } from "../../src/web/mod.ts";
 import {
   boolean,
   int64,
@@ -24,7 +28,7 @@ import {
 import { THINGS } from "../support/things.ts";
 
 const FIELDS = { name: text({ max: 9 }), isNew: boolean(), colour: optional(oneOf(["red", "blue"])) };
-const DECLARATION: Declaration<typeof FIELDS> = {
+const DECLARATION: Omit<Declaration<typeof FIELDS>, "rules" | "extend"> = {
   name: "cups",
   item: "Cup",
   tag: { name: "Cups", description: "All cups" },
@@ -76,6 +80,20 @@ function withFilters(...filters: string[]): Resource {
   const examples = { item: { ...DECLARATION.examples.item, size: 1, isBig: true }, change: {} };
   assert(isDeclared(declared));
   return resource({ ...DECLARATION, fields, filters: declared, examples });
+}
+
+/** Cups that refer to things. */
+const REFERENCE: Members = { ...FIELDS, thingId: optional(int64()) };
+const REFERRING = resource({
+  ...DECLARATION,
+  fields: REFERENCE,
+  filters: [],
+  extend: [exists(THINGS, "thingId")],
+});
+
+/** A resource with a hook that reads these rows. */
+function withHook(keys: Hook["keys"]): Resource {
+  return resource({ ...DECLARATION, extend: [{ name: "mine", keys, apply() {} }] });
 }
 
 Deno.test.each<[string, Resources]>([
@@ -161,6 +179,58 @@ Deno.test.each<[string, Resources]>([
     "The resource cups can have items of 60149 bytes, but a row has room for 32768. Lower a maximum: the largest " +
     "field, note, can have 60002 bytes, 6 for each character of text.",
     [withField("note", optional(text({ max: 10_000 })))],
+  ],
+  [
+    'The resource cups must say who sees an item: readableBy is "everyone" or "owner".',
+    [resource({ ...DECLARATION, readableBy: JSON.parse('"all"') })],
+  ],
+  [
+    'The resource cups must say who writes an item: writableBy is "owner" or "operator".',
+    [resource({ ...DECLARATION, writableBy: JSON.parse('"everyone"') })],
+  ],
+  [
+    "The resource cups must have the field thingId for exists(things, thingId) in extend: declare it, or name another one.",
+    [THINGS, resource({ ...DECLARATION, extend: [exists(THINGS, "thingId")] })],
+  ],
+  [
+    "The resource cups must have an integer, such as int64(), as the field name, because it refers to things.",
+    [THINGS, resource({ ...DECLARATION, extend: [exists(THINGS, "name")] })],
+  ],
+  [
+    "The resource cups refers to things by thingId: add things to the catalogue, before cups.",
+    [REFERRING],
+  ],
+  ["The resource cups refers to things by thingId: list things before cups in the catalogue.", [
+    REFERRING,
+    THINGS,
+  ]],
+  [
+    "The resource cups must have the field email for unique(email) in extend: declare it, or name another one.",
+    [resource({ ...DECLARATION, extend: [unique("email")] })],
+  ],
+  [
+    "The resource cups must not have unique(name) twice in extend.",
+    [resource({ ...DECLARATION, extend: [unique("name"), unique("name")] })],
+  ],
+  [
+    "The resource cups has an invalid entry in extend, as the creation of its example shows: The hooks of cups read 6 " +
+    "rows for one change of an item: at most 5 are possible.",
+    [withHook(() => [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]))],
+  ],
+  [
+    "The resource cups has an invalid entry in extend, as the deletion of its example shows: no such cup.",
+    [withHook(({ after }) => {
+      if (after === undefined) throw new Error("no such cup");
+      return [];
+    })],
+  ],
+  [
+    "The resource cups has an example that breaks a rule: The field name must be short.",
+    [resource({ ...DECLARATION, rules: [{ check: () => "The field name must be short." }] })],
+  ],
+  [
+    "The resource cups must have rules whose errors have a status from 400 to 499, not 500, as internal_error has.",
+    [resource({ ...DECLARATION, rules: [{ error: ERRORS.internal_error, check: () => undefined }] })],
   ],
   ["Two resources have the same rows: give each a name of its own.", [THINGS, THINGS]],
   [

@@ -62,14 +62,15 @@ class Process {
   async add(...cups: object[]): Promise<void> {
     for (const cup of cups) {
       const id = await this.items.ids.next();
-      await this.transactions.run(this.items.adding({ id, ...cup }, id % 2 ? "acct_1" : "acct_2"));
+      await this.transactions.run(this.items.adding({ id, ...cup }, id % 2 ? "acct_1" : "acct_2", 0));
     }
   }
 
   async change(id: number, change: object | null): Promise<void> {
-    await this.transactions.run(
-      this.items.changing(id, (owned) => change && owned && { ...owned.item, ...change }),
-    );
+    await this.items.change(id, (owned) => change && owned && { ...owned.item, ...change }, {
+      now: 0,
+      transact: async (transaction) => (await this.transactions.run(transaction)).result,
+    });
   }
 
   /** Ids of the cups that the first account sees. */

@@ -1,6 +1,18 @@
-// Rooms that operators add, and bookings that only their account sees.
-import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
-import { int64, nameText, oneOf, text, timestamp } from "../../src/web/schema.ts";
+// Rooms that operators add, bookings that only their account sees, and guests: with rules, references, slots, and values
+// that are unique.
+import { decodeJson, encodeJson } from "../../src/engine/mod.ts";
+import {
+  type Catalogue,
+  type Declaration,
+  exists,
+  type Hook,
+  type ItemOf,
+  type Resource,
+  resource,
+  unique,
+} from "../../src/resource/mod.ts";
+import { ApiError, type ErrorKind } from "../../src/web/mod.ts";
+import { int64, nameText, oneOf, optional, text, timestamp } from "../../src/web/schema.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { OF_THINGS } from "./things.ts";
@@ -14,11 +26,20 @@ const BOOKING_FIELDS = {
   state: oneOf(["planned", "confirmed"], { description: "State" }),
 };
 
+const GUEST_FIELDS = {
+  email: text({ max: 100, description: "Where the guest is reached" }),
+  bookingId: optional(int64({ description: "The booking that the guest is invited to" })),
+  state: oneOf(["invited", "gone"], { description: "State" }),
+};
+
 /** A room. */
 export type Room = ItemOf<typeof ROOM_FIELDS>;
 
 /** A booking. */
 export type Booking = ItemOf<typeof BOOKING_FIELDS>;
+
+/** A guest. */
+export type Guest = ItemOf<typeof GUEST_FIELDS>;
 
 /** Rooms, which every account sees. */
 export const ROOMS: Resource<Room> = resource({
@@ -39,11 +60,49 @@ export const REVIEW = {
   title: "Review",
   startsAt: "2027-01-11T09:00:00Z",
   endsAt: "2027-01-11T10:00:00Z",
-  state: "confirmed",
+  state: "planned",
 } as const;
 
+/** Another booking has the room on that day. */
+export const SLOT_TAKEN: ErrorKind = {
+  code: "slot_taken",
+  status: 409,
+  means: "Another confirmed booking has the room on this day.",
+  todo: "Choose another room or day.",
+};
+
+/** A guest who is gone does not come back. */
+export const GUEST_GONE: ErrorKind = {
+  code: "guest_gone",
+  status: 409,
+  means: "The guest is gone.",
+  todo: "Invite another guest.",
+};
+
+/** No two confirmed bookings of a room are on the same day. */
+export const SLOT: Hook<Booking> = {
+  name: "slot",
+  errors: [SLOT_TAKEN],
+  keys: ({ before, after }) => [...slotsOf(before), ...slotsOf(after)],
+  apply(rows, write, { id, before, after }) {
+    for (const key of slotsOf(before)) write.delete(key);
+    for (const key of slotsOf(after)) {
+      const row = rows.get(key);
+      if (row && decodeJson<number>(row) !== id) {
+        throw new ApiError(SLOT_TAKEN, "The room is taken that day.");
+      }
+      write.set(key, encodeJson(id));
+    }
+  },
+};
+
+function slotsOf(booking: Booking | undefined): Deno.KvKey[] {
+  if (booking?.state !== "confirmed") return [];
+  return [["own", "bookings", "slot", booking.roomId, booking.startsAt.slice(0, 10)]];
+}
+
 /** Bookings, which only their account sees. */
-export const BOOKINGS: Resource<Booking> = resource({
+export const BOOKING_DECLARATION: Declaration<typeof BOOKING_FIELDS> = {
   name: "bookings",
   item: "Booking",
   tag: { name: "Bookings", description: "The bookings of an account" },
@@ -52,16 +111,51 @@ export const BOOKINGS: Resource<Booking> = resource({
   filters: ["state"],
   readableBy: "owner",
   writableBy: "owner",
-  examples: { item: REVIEW, change: { title: "Retrospective" } },
+  rules: [
+    {
+      check: ({ item: { startsAt, endsAt } }) =>
+        startsAt < endsAt ? undefined : "The field endsAt must be after startsAt.",
+    },
+    {
+      check: ({ item: { startsAt, endsAt } }) =>
+        startsAt.slice(0, 10) === endsAt.slice(0, 10)
+          ? undefined
+          : "The field endsAt must be on the day of startsAt.",
+    },
+  ],
+  extend: [exists(ROOMS, "roomId"), SLOT],
+  examples: { item: REVIEW, change: { roomId: 2 } },
+};
+
+/** The collection of bookings. */
+export const BOOKINGS: Resource<Booking> = resource(BOOKING_DECLARATION);
+
+/** Guests, who are invited once, whichever account invites them. */
+export const GUESTS: Resource<Guest> = resource({
+  name: "guests",
+  item: "Guest",
+  tag: { name: "Guests", description: "The guests of an account" },
+  noun: ["a guest", "guests"],
+  fields: GUEST_FIELDS,
+  filters: [],
+  readableBy: "owner",
+  writableBy: "owner",
+  rules: [{
+    error: GUEST_GONE,
+    check: ({ item, before }) =>
+      before?.state === "gone" && item.state !== "gone" ? "The field state must stay gone." : undefined,
+  }],
+  extend: [unique("email"), exists(BOOKINGS, "bookingId")],
+  examples: { item: { email: "ann@example.com", state: "invited" }, change: { state: "gone" } },
 });
 
-/** A catalogue of rooms and bookings. */
-export const OF_ROOMS: Catalogue = { ...OF_THINGS, title: "Office", resources: [ROOMS, BOOKINGS] };
+/** A catalogue of rooms, bookings and guests. */
+export const OF_ROOMS: Catalogue = { ...OF_THINGS, title: "Office", resources: [ROOMS, BOOKINGS, GUESTS] };
 
 const LIMITS = { minute: 1_000_000, day: 1_000_000 };
 const OPERATOR = "the-operators-token-in-the-tests";
 
-/** The whole service with rooms and bookings, and two accounts, Ann and Ben. */
+/** The whole service with the room 1, and two accounts, Ann and Ben. */
 export class Office extends Harness {
   ann: string = "";
   ben: string = "";
@@ -75,6 +169,7 @@ export class Office extends Harness {
   static async on(kv: Deno.Kv, options?: HarnessOptions): Promise<Office> {
     const office = new Office(kv, { catalogue: OF_ROOMS, operatorToken: OPERATOR, ...options });
     const [ann, ben] = [await office.createAccount(LIMITS), await office.createAccount(LIMITS)];
+    await office.addRooms(1);
     return Object.assign(office, { ann: ann.apiKey, ben: ben.apiKey });
   }
 
@@ -98,8 +193,21 @@ export class Office extends Harness {
   }
 
   /** Adds a booking. */
-  book(key: string, booking: Partial<Booking> = {}): Promise<Response> {
-    return this.fetch("POST /v1/bookings", { key, json: { ...REVIEW, ...booking } });
+  book(key: string, booking: Partial<Booking> = {}, request: HarnessRequest = {}): Promise<Response> {
+    return this.fetch("POST /v1/bookings", { key, json: { ...REVIEW, ...booking }, ...request });
+  }
+
+  /** Adds a guest. */
+  invite(key: string, email: string, guest: Partial<Guest> = {}): Promise<Response> {
+    return this.fetch("POST /v1/guests", { key, json: { email, state: "invited", ...guest } });
+  }
+
+  /** The rows of hooks, with their JSON, by their keys without the generation. */
+  async ownRows(): Promise<(readonly [string, unknown])[]> {
+    const rows = await Array.fromAsync(this.kv.list<Uint8Array>({ prefix: ["own"] }));
+    return rows.map((
+      { key: [, name, _, ...key], value },
+    ) => [[name, ...key].join(), JSON.parse(new TextDecoder().decode(value))]);
   }
 }
 

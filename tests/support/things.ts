@@ -30,7 +30,7 @@ export type Thing = ItemOf<typeof THING_FIELDS>;
  * A collection with two filters, a field with a default, and a field that can be removed. Its list, create and get are
  * lenient, and get is deprecated.
  */
-export const THING_DECLARATION: Declaration<typeof THING_FIELDS> = {
+export const THING_DECLARATION: Omit<Declaration<typeof THING_FIELDS>, "rules" | "extend"> = {
   name: "things",
   item: "Thing",
   tag: { name: "Things", description: "All things" },
