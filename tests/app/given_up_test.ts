@@ -83,13 +83,7 @@ async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommit
 /** Maximum number of simultaneous commits of one kind. Further ones wait. */
 const LANES = 3;
 /** Tables that requests write to. */
-const TABLES: readonly Deno.KvKeyPart[] = [
-  "items",
-  "items_by",
-  "idempotency",
-  "accounts",
-  "api_keys",
-];
+const TABLES: readonly Deno.KvKeyPart[] = ["items", "items_by", "idempotency", "accounts", "api_keys"];
 
 function stored({ rows }: FakeKv): string[] {
   return [...rows.values()].filter(({ key: [table = ""] }) => TABLES.includes(table))
@@ -126,10 +120,7 @@ for (
     for (const [index, other] of others.entries()) {
       service.address = `198.51.100.${index}`;
       const target = otherTarget.endsWith("/") ? `${otherTarget}${index + 2}` : otherTarget;
-      service.fetch(target, {
-        key: other,
-        json: { name: "Max" },
-      });
+      service.fetch(target, { key: other, json: { name: "Max" } });
       await time.advance(10);
     }
     const waiting = service.fetch(what, { key, ...options });

@@ -250,10 +250,7 @@ for (const [environment, isShown] of [["staging", true], ["production", false]] 
 
     const [{ detail = "" } = {}, ...more] = errors.lines.map((line) => JSON.parse(line));
     assertEquals([status, more], [500, []]);
-    assertEquals(
-      /^RangeError: unexpected\n +at [^]*TypeError: with \[secret\]\n +at /.test(detail),
-      isShown,
-    );
+    assertEquals(/^RangeError: unexpected\n +at [^]*TypeError: with \[secret\]\n +at /.test(detail), isShown);
     assertEquals(detail.includes(key), false);
   });
 }

@@ -67,10 +67,7 @@ Deno.test("service suggests each client path for its uppercase form with a trail
   for (const path of paths) {
     const response = await service.fetch(`GET ${path.toUpperCase()}/`);
     const { message } = await response.json();
-    assertEquals([response.status, message], [
-      404,
-      `There is nothing at this path. Did you mean ${path}?`,
-    ]);
+    assertEquals([response.status, message], [404, `There is nothing at this path. Did you mean ${path}?`]);
   }
 });
 

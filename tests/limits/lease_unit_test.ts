@@ -20,16 +20,7 @@ const NOW: Usage = { ...UNUSED, minute: NOON };
 const LATER = NOON + 60_000;
 
 function leaseOf(counts: Partial<Lease>): Lease {
-  return {
-    epoch: 0,
-    minute: NOON,
-    limits: LIMITS,
-    left: 10,
-    used: 0,
-    low: 5,
-    takenAt: 0,
-    ...counts,
-  };
+  return { epoch: 0, minute: NOON, limits: LIMITS, left: 10, used: 0, low: 5, takenAt: 0, ...counts };
 }
 
 function returned(size: number, unused: number, minute: number = NOON, epoch: number = 0) {

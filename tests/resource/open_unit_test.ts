@@ -233,10 +233,7 @@ Deno.test.each<[string, Resources]>([
     [resource({ ...DECLARATION, rules: [{ error: ERRORS.internal_error, check: () => undefined }] })],
   ],
   ["Two resources have the same rows: give each a name of its own.", [THINGS, THINGS]],
-  [
-    "There can be at most 9 resources.",
-    numbered(10),
-  ],
+  ["There can be at most 9 resources.", numbered(10)],
 ])("openCollections() refuses a declaration: %s", async (message, resources) => {
   const store = await openMemory();
 

@@ -35,11 +35,7 @@ export class RemoteAccounts {
   }
 
   /** Gives an account a new key. The previous one expires after `grace` ms. */
-  rotate(
-    id: string,
-    grace: number = 0,
-    now: number = this.#clock(),
-  ): Promise<Issued | null> {
+  rotate(id: string, grace: number = 0, now: number = this.#clock()): Promise<Issued | null> {
     return this.#transact(this.#accounts.rotating(id, grace, now));
   }
 

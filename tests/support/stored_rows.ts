@@ -18,10 +18,7 @@ export async function assertConsistent(
 }
 
 /** Describes the inconsistent rows of a KV. */
-export async function findFaults(
-  kv: Deno.Kv,
-  resources: readonly Resource[] = [THINGS],
-): Promise<string[]> {
+export async function findFaults(kv: Deno.Kv, resources: readonly Resource[] = [THINGS]): Promise<string[]> {
   const keys: Deno.KvKey[] = [];
   const rows = new Map<string, string>();
   for await (const { key, value } of kv.list({ prefix: [] })) {

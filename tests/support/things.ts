@@ -41,9 +41,7 @@ export const THING_DECLARATION: Omit<Declaration<typeof THING_FIELDS>, "rules" |
   writableBy: "owner",
   examples: { item: { name: "Hammer", weight: 700 }, change: { state: "used" } },
   isLenient: true,
-  get: {
-    deprecated: { since: Date.UTC(2025, 0, 31), sunset: SUNSET, advice: "Use `GET /v1/things`" },
-  },
+  get: { deprecated: { since: Date.UTC(2025, 0, 31), sunset: SUNSET, advice: "Use `GET /v1/things`" } },
   update: { isExtension: true },
   delete: { isExtension: true },
 };

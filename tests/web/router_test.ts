@@ -35,10 +35,7 @@ Deno.test.each(["PUT", "OPTIONS", "get", "__proto__", "constructor", ""])(
   "match() returns the pattern and endpoints of a path for the method '%s'",
   (method) => {
     const things = { pattern: "/v1/things", endpoints: [CREATE, LIST] } as const;
-    const thing = {
-      pattern: "/v1/things/:thingId",
-      endpoints: [DELETE, GET],
-    } as const;
+    const thing = { pattern: "/v1/things/:thingId", endpoints: [DELETE, GET] } as const;
 
     assertEquals(match(method, "/v1/th%69ngs"), { kind: "allow", ...things });
     assertEquals(match(method, "/v1/things/1"), { kind: "allow", ...thing });

@@ -246,11 +246,7 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   assertEquals<unknown>(object(members).json, {
     type: "object",
     required: ["name"],
-    properties: {
-      name,
-      status: { ...ref, description: "State; a by default" },
-      note: { type: "string" },
-    },
+    properties: { name, status: { ...ref, description: "State; a by default" }, note: { type: "string" } },
   });
   assertEquals<unknown>(output(members).json, {
     type: "object",
