@@ -23,20 +23,19 @@ Deno.test("service ignores or refuses body fields that are named like inherited 
 
   for (const { operation, target, request: { json } } of SAMPLES) {
     if (json === undefined) continue;
-    for (const name of NAMES) {
-      for (const value of VALUES) {
-        await using workshop = await Workshop.open(ALL);
-        await workshop.add({ state: "new" });
-        await addKnownAccounts(workshop);
-        const body = JSON.stringify(json).replace("{", `{"${name}":${value},`);
-        const credential = credentialFor(operation, workshop.key);
-        const response = await workshop.fetch(target, { ...credential, headers: JSON_TYPE, body });
-        const text = await response.text();
-        const isRefused = response.status === 400 && text.includes(`The field ${name} is unknown`);
-        const outcome = [response.ok || isRefused, text.includes("lost"), text.includes("isAdmin")];
-        assertEquals([target, body, ...outcome], [target, body, true, false, false]);
-        assertEquals(isRefused, operation.isExtension === true || operation.access === ACCESS.operator);
-      }
+    for (const value of VALUES) {
+      await using workshop = await Workshop.open(ALL);
+      await workshop.add({ state: "new" });
+      await addKnownAccounts(workshop);
+      const fields = NAMES.map((name) => `"${name}":${value}`).join();
+      const body = JSON.stringify(json).replace("{", `{${fields},`);
+      const credential = credentialFor(operation, workshop.key);
+      const response = await workshop.fetch(target, { ...credential, headers: JSON_TYPE, body });
+      const text = await response.text();
+      const isRefused = response.status === 400 && text.includes(`The field ${NAMES[0]} is unknown`);
+      const outcome = [response.ok || isRefused, text.includes("lost"), text.includes("isAdmin")];
+      assertEquals([target, body, ...outcome], [target, body, true, false, false]);
+      assertEquals(isRefused, operation.isExtension === true || operation.access === ACCESS.operator);
     }
   }
 
