@@ -7,129 +7,121 @@ import { NOON } from "../support/time.ts";
 const MINUTE = 60_000;
 const MIDNIGHT = NOON + 43_200_000;
 const FREE = { minute: 60, day: 1_000 };
-const BAN = { bannedUntil: NOON + 5 * MINUTE };
 
 /** The usage after a decision, and the expected headers. */
-interface Situation {
-  readonly what: string;
-  readonly limits?: Limits;
-  readonly usage?: Partial<Usage>;
-  /** Permits left in the lease. */
-  readonly left?: number;
-  readonly refusal?: Refusal;
-  readonly now?: number;
+type Situation = readonly [
+  what: string,
+  decided: {
+    readonly usage: Partial<Usage>;
+    readonly limits?: Limits;
+    /** Permits left in the lease. */
+    readonly left?: number;
+    readonly refusal?: Refusal;
+    readonly now?: number;
+  },
   /** X-RateLimit-Limit, -Remaining and, in ms, -Reset. */
-  readonly main: readonly [limit: number, remaining: number, reset: number];
-  /** RateLimit. */
-  readonly rateLimit: string;
-  /** Retry-After. */
-  readonly retryAfter?: number;
-}
+  main: readonly [limit: number, remaining: number, reset: number],
+  rateLimit: string,
+  retryAfter?: number,
+];
 
-const situations: readonly Situation[] = [
-  {
-    what: "describe the minute when it has fewer requests left",
-    usage: { used: 1, usedToday: 1 },
-    main: [60, 59, NOON + MINUTE],
-    rateLimit: '"minute";r=59;t=60, "day";r=999;t=43200',
-  },
-  {
-    what: "describe the day when it has fewer requests left",
-    usage: { used: 1, usedToday: 951 },
-    now: NOON + 1_000,
-    main: [1_000, 49, MIDNIGHT],
-    rateLimit: '"minute";r=59;t=59, "day";r=49;t=43199',
-  },
-  {
-    what: "describe the day when both have equally many left, because it resets later",
-    usage: { used: 1, usedToday: 941 },
-    main: [1_000, 59, MIDNIGHT],
-    rateLimit: '"minute";r=59;t=60, "day";r=59;t=43200',
-  },
-  {
-    what: "count leased permits as left",
-    usage: { used: 12, usedToday: 12, leased: 10, leasedToday: 10 },
-    left: 10,
-    main: [60, 58, NOON + MINUTE],
-    rateLimit: '"minute";r=58;t=60, "day";r=998;t=43200',
-  },
-  {
-    what: "report 0 left after the last request, and round seconds up",
-    usage: { used: 60, usedToday: 60 },
-    now: NOON + 59_001,
-    main: [60, 0, NOON + MINUTE],
-    rateLimit: '"minute";r=0;t=1, "day";r=940;t=43141',
-  },
-  {
-    what: "describe the minute when it refuses, although the day has only one request left",
-    limits: { minute: 60, day: 61 },
-    usage: { used: 60, usedToday: 60 },
-    refusal: "minute",
-    now: NOON + 30_500,
-    main: [60, 0, NOON + MINUTE],
-    rateLimit: '"minute";r=0;t=30, "day";r=1;t=43170',
-    retryAfter: 30,
-  },
-  {
-    what: "describe the day when it refuses",
-    usage: { used: 3, usedToday: 1_000 },
-    refusal: "day",
-    main: [1_000, 0, MIDNIGHT],
-    rateLimit: '"minute";r=57;t=60, "day";r=0;t=43200',
-    retryAfter: 43_200,
-  },
-  {
-    what: "describe the end of a ban while it lasts",
-    usage: { used: 3, usedToday: 1_000, ...BAN },
-    refusal: "ban",
-    now: NOON + 500,
-    main: [60, 0, NOON + 5 * MINUTE],
-    rateLimit: '"minute";r=0;t=300, "day";r=0;t=43200',
-    retryAfter: 300,
-  },
-  {
-    what: "round the end of a ban up",
-    usage: { bannedUntil: NOON + 5 * MINUTE + 1 },
-    refusal: "ban",
-    main: [60, 0, NOON + 5 * MINUTE + 1_000],
-    rateLimit: '"minute";r=0;t=301, "day";r=1000;t=43200',
-    retryAfter: 301,
-  },
-  {
-    what: "describe the new day when a ban lasts past midnight",
-    usage: { used: 60, usedToday: 1_000, bannedUntil: MIDNIGHT + 5 * MINUTE },
-    refusal: "ban",
-    now: MIDNIGHT + MINUTE,
-    main: [60, 0, MIDNIGHT + 5 * MINUTE],
-    rateLimit: '"minute";r=0;t=240, "day";r=1000;t=86340',
-    retryAfter: 240,
-  },
-  {
-    what: "never go below zero after a plan was lowered",
-    usage: { used: 250, usedToday: 1_250 },
-    refusal: "minute",
-    main: [60, 0, NOON + MINUTE],
-    rateLimit: '"minute";r=0;t=60, "day";r=0;t=43200',
-    retryAfter: 60,
-  },
-  {
-    what: "describe the stored minute when the clock is behind it",
-    usage: { used: 60, usedToday: 60 },
-    refusal: "minute",
-    now: NOON - 30_000,
-    main: [60, 0, NOON + MINUTE],
-    rateLimit: '"minute";r=0;t=90, "day";r=940;t=43230',
-    retryAfter: 90,
-  },
+const SITUATIONS: readonly Situation[] = [
+  [
+    "describe the minute when it has fewer requests left",
+    { usage: { used: 1, usedToday: 1 } },
+    [60, 59, NOON + MINUTE],
+    '"minute";r=59;t=60, "day";r=999;t=43200',
+  ],
+  [
+    "describe the day when it has fewer requests left",
+    { usage: { used: 1, usedToday: 951 }, now: NOON + 1_000 },
+    [1_000, 49, MIDNIGHT],
+    '"minute";r=59;t=59, "day";r=49;t=43199',
+  ],
+  [
+    "describe the day when both have equally many left, because it resets later",
+    { usage: { used: 1, usedToday: 941 } },
+    [1_000, 59, MIDNIGHT],
+    '"minute";r=59;t=60, "day";r=59;t=43200',
+  ],
+  [
+    "count leased permits as left",
+    { usage: { used: 12, usedToday: 12, leased: 10, leasedToday: 10 }, left: 10 },
+    [60, 58, NOON + MINUTE],
+    '"minute";r=58;t=60, "day";r=998;t=43200',
+  ],
+  [
+    "report 0 left after the last request, and round seconds up",
+    { usage: { used: 60, usedToday: 60 }, now: NOON + 59_001 },
+    [60, 0, NOON + MINUTE],
+    '"minute";r=0;t=1, "day";r=940;t=43141',
+  ],
+  [
+    "describe the minute when it refuses, although the day has only one request left",
+    {
+      limits: { minute: 60, day: 61 },
+      usage: { used: 60, usedToday: 60 },
+      refusal: "minute",
+      now: NOON + 30_500,
+    },
+    [60, 0, NOON + MINUTE],
+    '"minute";r=0;t=30, "day";r=1;t=43170',
+    30,
+  ],
+  [
+    "describe the day when it refuses",
+    { usage: { used: 3, usedToday: 1_000 }, refusal: "day" },
+    [1_000, 0, MIDNIGHT],
+    '"minute";r=57;t=60, "day";r=0;t=43200',
+    43_200,
+  ],
+  [
+    "describe the end of a ban while it lasts",
+    { usage: { used: 3, usedToday: 1_000, bannedUntil: NOON + 5 * MINUTE }, refusal: "ban", now: NOON + 500 },
+    [60, 0, NOON + 5 * MINUTE],
+    '"minute";r=0;t=300, "day";r=0;t=43200',
+    300,
+  ],
+  [
+    "round the end of a ban up",
+    { usage: { bannedUntil: NOON + 5 * MINUTE + 1 }, refusal: "ban" },
+    [60, 0, NOON + 5 * MINUTE + 1_000],
+    '"minute";r=0;t=301, "day";r=1000;t=43200',
+    301,
+  ],
+  [
+    "describe the new day when a ban lasts past midnight",
+    {
+      usage: { used: 60, usedToday: 1_000, bannedUntil: MIDNIGHT + 5 * MINUTE },
+      refusal: "ban",
+      now: MIDNIGHT + MINUTE,
+    },
+    [60, 0, MIDNIGHT + 5 * MINUTE],
+    '"minute";r=0;t=240, "day";r=1000;t=86340',
+    240,
+  ],
+  [
+    "never go below zero after a plan was lowered",
+    { usage: { used: 250, usedToday: 1_250 }, refusal: "minute" },
+    [60, 0, NOON + MINUTE],
+    '"minute";r=0;t=60, "day";r=0;t=43200',
+    60,
+  ],
+  [
+    "describe the stored minute when the clock is behind it",
+    { usage: { used: 60, usedToday: 60 }, refusal: "minute", now: NOON - 30_000 },
+    [60, 0, NOON + MINUTE],
+    '"minute";r=0;t=90, "day";r=940;t=43230',
+    90,
+  ],
 ];
 
 const refusedResponse = createRefusals();
 const SHARED = shared(new Response());
 const CODES = { minute: "rate_limit_minute", day: "rate_limit_day", ban: "key_banned" };
 
-for (const situation of situations) {
-  const { what, limits = FREE, usage, left = 0, refusal, now = NOON, main, rateLimit, retryAfter } =
-    situation;
+for (const [what, decided, main, rateLimit, retryAfter] of SITUATIONS) {
+  const { usage, limits = FREE, left = 0, refusal, now = NOON } = decided;
   Deno.test(`withLimitHeaders() and refusedResponse() ${what}`, async () => {
     const decision = decisionOn({ ...UNUSED, minute: NOON, ...usage }, limits, left, refusal, now);
     const own = withLimitHeaders(new Response(), decision);
