@@ -1,5 +1,5 @@
 import { needsToken } from "../../src/resource/access.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { createCors } from "../../src/web/cors.ts";
 import { SERVICE_HEADERS } from "../../src/resource/response_headers.ts";
 import { Description } from "../support/openapi.ts";
@@ -82,4 +82,14 @@ Deno.test("service sends no CORS headers for any path of operators, known or not
   }
   const missing = await open.fetch("GET /operators", { headers: ORIGIN });
   assertEquals(missing.headers.get("access-control-allow-origin"), "*");
+});
+
+Deno.test("service sends the common headers, and no CORS headers without an Origin", async () => {
+  for await (const { target, response: { headers } } of answers({})) {
+    for (const [name, value] of [["x-content-type-options", "nosniff"], ["vary", "Origin"]] as const) {
+      assertEquals([target, headers.get(name)?.startsWith(value)], [target, true]);
+    }
+    assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
+    assertEquals([...headers.keys()].filter((name) => name.startsWith("access-control-")), []);
+  }
 });

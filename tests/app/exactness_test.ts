@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Limits } from "../../src/limits/usage.ts";
+import { type Limits, reset } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
@@ -162,5 +162,34 @@ for (const [what, ms] of [["at once", 0], ["every 5 ms", 5], ["every 40 ms", 40]
     await time.advance(4_000);
     const { used, leased } = await one.accounts.usage(id);
     assertEquals([used, leased], [60, 0]);
+  });
+}
+
+Deno.test("service reports the total of a past day without unused leased permits", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+  service.now = MIDNIGHT - 1;
+  for (let count = 0; count < 30; count++) await call(service, key);
+  service.now = MIDNIGHT;
+
+  const days = await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
+
+  assertEquals(days.map(({ admitted }: { admitted: number }) => admitted), [1, 30]);
+});
+
+for (const [clock, behind] of [["", 0], [" whose clock is behind", 1_000]] as const) {
+  Deno.test(`service keeps the previous day's total when an operator${clock} resets an account`, async () => {
+    await using service = await Harness.open();
+    const { account: { id }, apiKey: key } = await service.createAccount("free");
+    const days = async () => await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
+    service.now = MIDNIGHT - 1;
+    for (let count = 0; count < 7; count++) await call(service, key);
+    await service.app.settle();
+    service.now = MIDNIGHT;
+    if (behind > 0) await days();
+
+    await service.accounts.changeUsage(id, (usage) => reset(usage, service.now - behind));
+
+    assertEquals((await days()).map(({ admitted }: { admitted: number }) => admitted), [1, 7]);
   });
 }

@@ -1,9 +1,10 @@
+import { dayOf } from "../../src/base/time.ts";
 import { assertEquals } from "@std/assert";
 import { type Holder, type Holders, unstored } from "../../src/limits/holder.ts";
 import { encodeUsage, UNUSED, type Usage, usageKey } from "../../src/limits/usage.ts";
-import { dayTotalKey } from "../../src/limits/usage_days.ts";
+import { dayTotalKey, sweepDayTotals } from "../../src/limits/usage_days.ts";
 import { sweepUsage } from "../../src/limits/usage_sweep.ts";
-import { decodeJson } from "../../src/engine/row.ts";
+import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { carryOut } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
@@ -53,4 +54,19 @@ Deno.test("sweepUsage() keeps a row that another process uses again before it is
   await use(NOON);
 
   assertEquals(await swept(service, now, unstored(() => LIMITS)), ["ann"]);
+});
+
+Deno.test("sweepDayTotals() removes totals that are more than 90 days old", async () => {
+  await using service = await Harness.open();
+  const days = [-91, -90, -1].map((ago) => dayOf(NOON) + ago);
+  for (const day of days) {
+    for (const id of ["acct_a", "acct_b"]) {
+      await service.kv.set(dayTotalKey(day, id), encodeJson({ admitted: 1, refused: 0 }));
+    }
+  }
+
+  assertEquals(await sweepDayTotals(service.store, NOON), false);
+
+  const rows = await Array.fromAsync(service.kv.list({ prefix: ["usage_days"] }));
+  assertEquals(rows.map(({ key: [, day] }) => day), days.slice(1).flatMap((day) => [day, day]));
 });

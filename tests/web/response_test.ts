@@ -1,8 +1,7 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { etagOf } from "../../src/web/etag.ts";
 import { Representation } from "../../src/web/representation.ts";
 import { createResponse, jsonResponse, ownOf } from "../../src/web/response.ts";
-import { answers } from "../support/operations.ts";
 
 const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
 const TAG = etagOf("[]");
@@ -72,13 +71,3 @@ Deno.test.each([["R".repeat(100), null], ["R".repeat(101), "chunked"]])(
     }
   },
 );
-
-Deno.test("service sends the common headers, and no CORS headers without an Origin", async () => {
-  for await (const { target, response: { headers } } of answers({})) {
-    for (const [name, value] of Object.entries(ALWAYS)) {
-      assertEquals([target, headers.get(name)?.startsWith(value)], [target, true]);
-    }
-    assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
-    assertEquals([...headers.keys()].filter((name) => name.startsWith("access-control-")), []);
-  }
-});
