@@ -4,6 +4,7 @@ import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server } from "./src/web/mod.ts";
 import { openCollections, ResourceError } from "./src/resource/mod.ts";
 import { KeyForm } from "./src/accounts/api_key.ts";
+import { openAccounts } from "./src/accounts/plans.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue/catalogue.ts";
 import { InFlight } from "./src/app/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/app/log.ts";
@@ -72,6 +73,7 @@ async function serve(): Promise<number> {
   const store = await Promise.race([opening, stopped]);
   if (!store) return 0;
   const generations = await openCollections(store, CATALOGUE, { create: true });
+  await openAccounts(store, CATALOGUE);
 
   const inFlight = new InFlight();
   const service = createService({

@@ -169,7 +169,6 @@ Deno.test("of the catalogue, only app and process import parts.ts, only the page
     "catalogue.ts": /^(?:main\.ts|src\/process\/)/,
     "parts.ts": /^src\/(?:app|process)\//,
     "identity.ts": /^src\/page\//,
-    "plans.ts": /^src\/accounts\//,
   };
   const isOwn = (file: string) => file.startsWith("src/catalogue/");
   const wrong = [...IMPORTS].filter(([file]) => !isOwn(file)).flatMap(([file, targets]) =>

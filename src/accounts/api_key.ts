@@ -75,7 +75,7 @@ export class KeyForm {
   }
 }
 
-/** How keys with this prefix begin, such as `as_test_`. */
+/** How keys with this prefix begin, such as `my_test_`. */
 export function keyStart(prefix: string, environment: Environment): string {
   return `${prefix}_${MODES[environment]}_`;
 }

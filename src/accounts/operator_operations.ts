@@ -6,15 +6,17 @@ import {
   integer,
   list,
   named,
+  nullable,
   object,
   oneOf,
   optional,
+  output,
   type Parsed,
   partial,
   type Schema,
   text,
 } from "../web/schema.ts";
-import { pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
+import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
 import { ACCESS, type Call, type Catalogue, type Operation, type Plans } from "../resource/mod.ts";
 import {
   type Account,
@@ -41,13 +43,13 @@ import {
   type USAGE_DAYS,
   viewOf,
 } from "./account_view.ts";
-import { planNames, planOf } from "./plans.ts";
+import { MAX_LIMIT, planNames, planOf } from "./plans.ts";
 
 /** Path of the accounts. */
 export const ACCOUNTS_PATH = "/operator/v1/accounts";
-/** Maximum of a limit. */
-export const MAX_LIMIT = 1e12;
 
+/** Maximum number of accounts to which one request applies plans. */
+const MAX_APPLIED = 100;
 const ACCOUNTS_TAG: Tag = { name: "Accounts", description: "All accounts" };
 const LIMIT: Schema<number> = integer(1, MAX_LIMIT);
 
@@ -59,6 +61,20 @@ export const REFERENCE: Schema<string> = text({
   description: "Your own identifier of the account. No other account can have it, and it never changes.",
 });
 const IDENTITY = { name: ACCOUNT_NAME, reference: optional(REFERENCE) };
+const CURSOR = optional(
+  text({
+    pattern: /^acct_[0-9A-Za-z]{16}$/,
+    rule: "be a cursor from a Link header of this service",
+    description: "Where the page starts: the `cursor` in the `Link` header",
+  }),
+);
+/** What one request has done to apply plans. */
+export const APPLIED = named(
+  "AppliedPlans",
+  output({ checked: integer(0, MAX_APPLIED), changed: integer(0, MAX_APPLIED), next: nullable(text()) }, {
+    examples: [{ checked: MAX_APPLIED, changed: 3, next: EXAMPLE_ID }],
+  }),
+);
 const ROTATION = rotation(
   "Rotation",
   { max: 999_999 * 86_400, usual: 0, example: 86_400 },
@@ -99,6 +115,7 @@ export function operatorAccountOperations(
     updateAccount(desk),
     rotateKey(desk),
     ...actionsOf(desk),
+    applyPlans(desk),
     deleteAccount(accounts, removals),
   ];
 }
@@ -115,13 +132,7 @@ function listAccounts({ accounts, plans, schemas }: Desk): Operation {
       "page. So a page of filtered accounts may be short or empty, and still have a next one: follow `Link` to the end.",
     query: {
       limit: optional(integer(1, MAX_LISTED, { description: "Maximum number of accounts returned" }), 100),
-      cursor: optional(
-        text({
-          pattern: /^acct_[0-9A-Za-z]{16}$/,
-          rule: "be a cursor from a Link header of this service",
-          description: "Where the page starts: the `cursor` in the `Link` header",
-        }),
-      ),
+      cursor: CURSOR,
       state: optional(oneOf(STATES, { description: "Filter by state" })),
       plan: optional(oneOf(planNames(plans), { description: "Filter by plan" })),
       reference: optional(REFERENCE),
@@ -329,6 +340,37 @@ function actionsOf({ accounts, schemas }: Desk): Operation[] {
       (id, call) => change(accounts, id, () => ({ closedAt: call.now }), call),
     ),
   ];
+}
+
+function applyPlans({ accounts, plans }: Desk): Operation {
+  return operation({
+    ...COMMON,
+    id: "applyPlans",
+    method: "POST",
+    path: `${ACCOUNTS_PATH}/apply-plans`,
+    summary: "Give accounts the limits of their plans",
+    description:
+      `Reads ${MAX_APPLIED} accounts, in the order of their ids. Each that is open and has other limits than its plan gets ` +
+      "those of its plan. Send the request again with `next` as `cursor`, until it is null. It can safely be repeated.",
+    query: { cursor: CURSOR },
+    answers: { 200: { description: "What was done", body: APPLIED, headers: ["Cache-Control"] } },
+  }, async ({ query: { cursor } }, call: Call) => {
+    const { states, next = null } = await accounts.page(cursor, MAX_APPLIED);
+    const changed = await Promise.all(states.map(async ({ holder: { id, plan, limits } }) => {
+      const due = plans.limits[plan];
+      if (due === undefined || isSameLimits(due, limits)) return 0;
+      const after = await call.transact(
+        accounts.changing(id, (now) => ({ limits: plans.limits[now.plan] ?? now.limits })),
+      );
+      if (after !== null) call.note(id);
+      return after === null ? 0 : 1;
+    }));
+    return valueResponse<Parsed<typeof APPLIED>>({
+      checked: states.length,
+      changed: changed.reduce((sum: number, count) => sum + count, 0),
+      next,
+    });
+  });
 }
 
 function deleteAccount(accounts: AccountStore, removals: readonly Removal[]): Operation {

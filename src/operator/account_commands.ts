@@ -14,7 +14,7 @@ import {
   operatorSchemas,
   USAGE_DAYS,
 } from "../accounts/account_view.ts";
-import { ACCOUNTS_PATH, REFERENCE } from "../accounts/operator_operations.ts";
+import { ACCOUNTS_PATH, APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
 import { planNames } from "../accounts/plans.ts";
 import { type Client, Unanswered } from "./client.ts";
 import {
@@ -53,6 +53,7 @@ export function accountCommands(catalogue: Catalogue): CommandGroup<Client> {
       ...readingCommands(schemas),
       plan: planCommand(plans, schemas),
       ...changingCommands(schemas),
+      "apply-plans": APPLY_PLANS,
       delete: DELETE,
     },
   };
@@ -205,6 +206,28 @@ function changingCommands(schemas: OperatorSchemas): Readonly<Record<string, Com
     ),
   };
 }
+
+const APPLY_PLANS: Command<Client> = {
+  help:
+    `give each open account the limits that its plan has now: run it after a release that changes a plan; it can
+        safely be repeated`,
+  prepare(_args, { err }) {
+    return async (client) => {
+      let [checked, changed] = [0, 0];
+      let next: string | null = "";
+      while (next !== null) {
+        const target: string = `${ACCOUNTS_PATH}/apply-plans${next && `?cursor=${next}`}`;
+        const page: Parsed<typeof APPLIED> = await client.call("POST", target, APPLIED);
+        checked += page.checked;
+        changed += page.changed;
+        next = page.next;
+        if (next === null || checked % PROGRESS === 0) {
+          err(`Checked ${checked} accounts, changed ${changed}.`);
+        }
+      }
+    };
+  },
+};
 
 const DELETE: Command<Client> = {
   words: ["ID"],

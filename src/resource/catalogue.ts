@@ -14,7 +14,7 @@ export interface Plans {
 
 /** What API keys begin with. */
 export interface KeyPrefixes {
-  /** The prefix of new keys: `as`, for `as_live_` and `as_test_`. */
+  /** The prefix of new keys: `my`, for `my_live_` and `my_test_`. */
   readonly keyPrefix: string;
   /** Prefixes of keys that were issued before, which stay valid. */
   readonly formerKeyPrefixes: readonly string[];

@@ -82,6 +82,7 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   unbanAccount: { changes: ["accounts", "versions"] },
   resetAccount: { changes: ["accounts", "versions"] },
   closeAccount: { changes: ["accounts", "versions"] },
+  applyPlans: {},
   deleteAccount: { status: 204, changes: ["accounts", "api_keys", "versions"] },
   listMessages: {},
   removeMessages: { json: { ids: ["msg_1"] }, status: 204 },
