@@ -14,6 +14,8 @@ export const SHIPPED: Resource = CATALOGUE.resources[0];
 export const TITLE: string = CATALOGUE.title;
 /** How the names of its metrics begin. */
 export const METRIC: string = slugOf(TITLE, "_");
+/** Whether these are animals, which some tests are about. */
+export const HAS_ANIMALS: boolean = SHIPPED.name === "pets";
 /** The form of its keys. */
 export const KEYS: KeyForm = new KeyForm(CATALOGUE);
 /** The path of the collection. */

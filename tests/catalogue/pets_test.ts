@@ -1,12 +1,17 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
+import { PRINT } from "../../src/catalogue/identity.ts";
+import { HAS_ANIMALS } from "../process/shipped.ts";
 import { assertError } from "../support/assertions.ts";
 import { Workshop } from "../support/workshop.ts";
 
+/** These run only if the catalogue declares animals. */
+const test = HAS_ANIMALS ? Deno.test : Deno.test.ignore;
 const OF_PETS = { catalogue: CATALOGUE };
+const ROOT = `${import.meta.dirname}/../..`;
 const REX = { name: "Rex", categoryId: 7 };
 
-Deno.test("createPet() adds an animal that is available, unless the request says otherwise", async () => {
+test("createPet() adds an animal that is available, unless the request says otherwise", async () => {
   await using workshop = await Workshop.open(OF_PETS);
 
   const added = await workshop.call("POST /v1/pets", { json: REX });
@@ -25,7 +30,7 @@ Deno.test("createPet() adds an animal that is available, unless the request says
   );
 });
 
-Deno.test("getPet() announces its removal in 2030, and returns 410 from then on", async () => {
+test("getPet() announces its removal in 2030, and returns 410 from then on", async () => {
   await using workshop = await Workshop.open(OF_PETS);
   await workshop.call("POST /v1/pets", { json: REX });
 
@@ -38,7 +43,7 @@ Deno.test("getPet() announces its removal in 2030, and returns 410 from then on"
   await assertError(gone, 410, "gone", /status filter/);
 });
 
-Deno.test("getOpenApi() says what interface 1.0.0 calls the schema of an animal to add", async () => {
+test("getOpenApi() says what interface 1.0.0 calls the schema of an animal to add", async () => {
   await using workshop = await Workshop.open(OF_PETS);
 
   const response = await workshop.call("GET /v1/openapi.json");
@@ -47,3 +52,28 @@ Deno.test("getOpenApi() says what interface 1.0.0 calls the schema of an animal 
   const { components: { schemas } } = await response.json();
   assertMatch(schemas.PetCreation.description, /Interface 1\.0\.0 calls this schema NewPet\./);
 });
+
+test("nothing outside src/catalogue names an animal, a plan, a key prefix or the print of the page", async () => {
+  const { plans, keyPrefix } = CATALOGUE;
+  const names = Object.keys(plans.limits).concat(plans.own).join("|");
+  const words = new RegExp(`\\b(?:(?:pet|animal)s?|${PRINT})\\b|["'](?:${names})["']|\\b${keyPrefix}_`, "i");
+  const files = ["main.ts", ...await sourcesIn("src")];
+
+  const found = (await Promise.all(files.map(async (file) => {
+    const lines = (await Deno.readTextFile(`${ROOT}/${file}`)).split("\n");
+    return lines.filter((line) => words.test(line)).map((line) => `${file}: ${line}`);
+  }))).flat();
+
+  assertEquals(found, []);
+});
+
+/** The code below a folder, except the catalogue. */
+async function sourcesIn(folder: string): Promise<string[]> {
+  const entries = await Array.fromAsync(Deno.readDir(`${ROOT}/${folder}`));
+  const files = entries.map(({ name, isDirectory }) => {
+    const path = `${folder}/${name}`;
+    if (path === "src/catalogue") return [];
+    return isDirectory ? sourcesIn(path) : /\.(?:ts|js|css)$/.test(name) ? [path] : [];
+  });
+  return (await Promise.all(files)).flat();
+}
