@@ -1,4 +1,4 @@
-import { HOUR } from "../base/mod.ts";
+import { HOUR, MINUTE, SECOND } from "../base/mod.ts";
 import { decodeJson, type Entry } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
 import { BIDI_CONTROLS, nameText, type Schema, shownName } from "../web/schema.ts";
@@ -13,6 +13,8 @@ export interface Rotations {
   readonly count: number;
 }
 
+/** The table of accounts that signed up, by the time when they did. */
+export const SIGN_UPS = "sign_ups";
 /** Maximum rotations in an hour. After each one, every process rereads the accounts it is using. */
 export const MAX_ROTATIONS = 10;
 /** The error for accounts that rotate their key too often. */
@@ -115,6 +117,11 @@ export function accountKey(id: string): Deno.KvKey {
   return ["accounts", id];
 }
 
+/** Key of the row of an account that signed up. It is removed after 30 days, with the account if nobody used it. */
+export function signUpKey(createdAt: number, id: string): Deno.KvKey {
+  return [SIGN_UPS, createdAt, id];
+}
+
 /** Key of the row with the ID of the account that has a reference. 1.0.0 does not delete it with the account. */
 export function referenceKey(reference: string): Deno.KvKey {
   return ["account_references", reference];
@@ -143,9 +150,18 @@ export function accountNotFound(id: string, kind: "" | "open " = ""): ApiError {
 export const ACCOUNT_OPEN: ErrorKind = {
   code: "account_open",
   status: 409,
-  means: "The account is open.",
-  todo: "Close the account first.",
+  means: "The account is open, or was closed less than a minute ago.",
+  todo: "Close the account first. Then try again after Retry-After.",
 };
+/** Requires that an account was closed a minute before `now`, so that its last requests have ended. @throws {ApiError} */
+export function requireClosed({ id, closedAt }: Account, now: number): void {
+  if (closedAt === null) throw new ApiError(ACCOUNT_OPEN, `Account ${id} is open; close it first.`);
+  const seconds = Math.ceil((closedAt + MINUTE - now) / SECOND);
+  if (seconds <= 0) return;
+  const message = `Account ${id} was closed just now, and requests of it may still be under way.`;
+  throw new ApiError(ACCOUNT_OPEN, message, { "retry-after": `${seconds}` });
+}
+
 /** The error for a reference that another account has. */
 export const ACCOUNT_EXISTS: ErrorKind = {
   code: "account_exists",

@@ -4,6 +4,7 @@ import {
   decodeJson,
   encodeJson,
   type Entry,
+  type Rows,
   type Store,
   type Transaction,
   type VersionRow,
@@ -39,6 +40,7 @@ import {
   type Issued,
   keyHashesOf,
   referenceKey,
+  signUpKey,
 } from "./account.ts";
 import { type Environment, hashApiKey, type KeyForm, randomBase62 } from "./api_key.ts";
 
@@ -258,23 +260,24 @@ export class AccountStore {
   }
 
   /**
-   * Removes an account and the rows that belong only to it, if `condition` allows it. The result is whether it was
-   * removed; null if no account has this ID.
+   * Removes an account and the rows that belong only to it, if `condition` allows it and the row `required`, if given, is
+   * there. The result is whether it was removed; null if no account has this ID.
    */
   removing(
     { id, reference }: Pick<Account, "id" | "reference">,
     condition: (state: AccountState) => boolean,
+    required?: Deno.KvKey,
   ): Transaction<boolean | null> {
     const references = reference === undefined ? [] : [referenceKey(reference)];
-    return this.#ofState(id, (before, write) => {
-      if (!condition(before)) return false;
+    return this.#ofState(id, (before, write, rows) => {
+      if (!condition(before) || (required && rows.get(required) === null)) return false;
       const day = dayOf(before.usage.minute);
       for (const key of [accountKey(id), usageKey(id), ...references]) write.delete(key);
       for (const hash of keyHashesOf(before.holder)) write.delete(apiKeyKey(hash));
       for (let ago = 0; ago <= DAYS_KEPT; ago++) write.delete(dayTotalKey(day - ago, id));
       write.bump(this.#version);
       return true;
-    }, references);
+    }, [...references, ...(required ? [required] : [])]);
   }
 
   /** A transaction on an open account; null if no open account has this ID. */
@@ -296,7 +299,7 @@ export class AccountStore {
   /** A transaction on an account, its usage and `others`; null if no account has this ID. */
   #ofState<Result extends Decided>(
     id: string,
-    decide: (state: AccountState, write: Write) => Result,
+    decide: (state: AccountState, write: Write, rows: Rows) => Result,
     others: readonly Deno.KvKey[] = [],
   ): Transaction<Result | null> {
     const keys = stateKeys(ACCOUNTS, id);
@@ -304,7 +307,7 @@ export class AccountStore {
       reads: [...keys, ...others],
       decide(rows, write) {
         const state = decodeState(ACCOUNTS, id, keys.map((key) => rows.get(key)));
-        return state ? decide(state, write) : null;
+        return state ? decide(state, write, rows) : null;
       },
     };
   }
@@ -322,8 +325,11 @@ export class AccountStore {
   }
 }
 
-/** Extends a transaction: it throws the ApiError `account_not_found` unless an open account has this ID. */
-export function requiringOpen<Result extends Decided>(
+/**
+ * Extends a transaction that adds something for an account: it throws the ApiError `account_not_found` unless an open
+ * account has this ID. From then on, the account stays even if it never sends a request.
+ */
+export function addingFor<Result extends Decided>(
   id: string,
   transaction: Transaction<Result>,
 ): Transaction<Result> {
@@ -333,7 +339,9 @@ export function requiringOpen<Result extends Decided>(
     reads: [key, ...transaction.reads ?? []],
     decide(rows, write, now) {
       const row = rows.get(key);
-      if (row === null || decodeAccount(row).closedAt !== null) throw accountNotFound(id, "open ");
+      const account = row && decodeAccount(row);
+      if (account?.closedAt !== null) throw accountNotFound(id, "open ");
+      if (account.signedUp) write.delete(signUpKey(account.createdAt, id));
       return transaction.decide(rows, write, now);
     },
   };

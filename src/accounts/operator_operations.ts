@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { ApiError, createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
+import { createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
 import {
   boolean,
   integer,
@@ -17,7 +17,14 @@ import {
   text,
 } from "../web/schema.ts";
 import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, type Call, type Catalogue, type Operation, type Plans } from "../resource/mod.ts";
+import {
+  ACCESS,
+  type Call,
+  type Catalogue,
+  type Items,
+  type Operation,
+  type Plans,
+} from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_EXISTS,
@@ -27,6 +34,7 @@ import {
   AccountExists,
   accountNotFound,
   type Issued,
+  requireClosed,
 } from "./account.ts";
 import type { AccountState, AccountStore, NewAccount, Removal } from "./account_store.ts";
 import {
@@ -99,12 +107,21 @@ interface Desk {
   readonly schemas: OperatorSchemas;
 }
 
-/** Operators' operations on accounts. `removals` is what optional parts add to the removal of an account. */
+/** Options of {@linkcode operatorAccountOperations}. */
+export interface OperatorAccountOptions {
+  readonly catalogue: Catalogue;
+  /** All collections. */
+  readonly items: readonly Items[];
+  /** What optional parts add to the removal of an account. */
+  readonly removals: readonly Removal[];
+}
+
+/** Operators' operations on accounts. */
 export function operatorAccountOperations(
   accounts: AccountStore,
-  catalogue: Catalogue,
-  removals: readonly Removal[],
+  options: OperatorAccountOptions,
 ): Operation[] {
+  const { catalogue } = options;
   const desk = { accounts, plans: catalogue.plans, schemas: operatorSchemas(catalogue) };
   return [
     listAccounts(desk),
@@ -116,7 +133,7 @@ export function operatorAccountOperations(
     rotateKey(desk),
     ...actionsOf(desk),
     applyPlans(desk),
-    deleteAccount(accounts, removals),
+    deleteAccount(accounts, options),
   ];
 }
 
@@ -373,25 +390,37 @@ function applyPlans({ accounts, plans }: Desk): Operation {
   });
 }
 
-function deleteAccount(accounts: AccountStore, removals: readonly Removal[]): Operation {
+function deleteAccount(
+  accounts: AccountStore,
+  { removals, items }: OperatorAccountOptions,
+): Operation {
+  const own = items.filter(({ resource }) => resource.readableBy === "owner");
   return operation({
     ...OF_ACCOUNT,
     id: "deleteAccount",
     method: "DELETE",
     path: `${ACCOUNTS_PATH}/{id}`,
     summary: "Delete a closed account",
-    description: "Deletes a closed account and its data. Its items stay, and " +
-      `the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours.`,
+    description:
+      "Deletes an account that was closed at least a minute ago, with its data and the items that only it can read. " +
+      "Items that everyone can read stay, and the responses stored for its Idempotency-Keys stay for " +
+      `${REPLAY_HOURS} hours. If it has very many items, the response may be 503: repeat the request.`,
     answers: { 204: { description: "The account was deleted" } },
-    errors: [ACCOUNT_NOT_FOUND, ACCOUNT_OPEN, ...removals.flatMap(({ errors }) => errors)],
+    errors: [
+      ...[ACCOUNT_NOT_FOUND, ACCOUNT_OPEN],
+      ...removals.flatMap(({ errors }) => errors),
+      ...own.flatMap(({ errors }) => errors.delete),
+    ],
   }, async ({ params: { id } }, call: Call) => {
     const { holder } = await find(accounts, id, call);
-    const removal = accounts.removing(holder, ({ holder: account }) => {
-      if (account.closedAt !== null) return true;
-      throw new ApiError(ACCOUNT_OPEN, `Account ${id} is open; close it first.`);
-    });
-    const whole = removals.reduce((extended, { extend }) => extend(id, extended), removal);
-    if (await call.transact(whole) === null) throw accountNotFound(id);
+    const removing = (isAsked: boolean) =>
+      removals.reduce(
+        (extended, { extend }) => extend(id, extended),
+        accounts.removing(holder, ({ holder }) => (requireClosed(holder, call.now), !isAsked)),
+      );
+    await call.transact(removing(true));
+    for (const some of own.toReversed()) while (await some.deleteSome(id, call));
+    if (await call.transact(removing(false)) === null) throw accountNotFound(id);
     return createResponse(null, { status: 204 });
   });
 }

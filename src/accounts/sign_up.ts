@@ -4,7 +4,7 @@ import { ApiError, type ErrorKind, operation, valueResponse, WAIT } from "../web
 import { named, object, type Parsed } from "../web/schema.ts";
 import { hasCalled } from "../limits/mod.ts";
 import { ACCESS, type Call, type Operation, type Plans } from "../resource/mod.ts";
-import { ACCOUNT_NAME, type Issued } from "./account.ts";
+import { ACCOUNT_NAME, type Issued, SIGN_UPS, signUpKey } from "./account.ts";
 import { ACCOUNT_TAG } from "./account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "./account_store.ts";
 import { type ClientSchemas, NO_IDEMPOTENCY_KEY } from "./account_view.ts";
@@ -13,7 +13,6 @@ import { planOf } from "./plans.ts";
 
 const UNUSED_FOR = 30 * DAY;
 const SWEEP_PAGE = 20;
-const SIGN_UPS = "sign_ups";
 const BY_HOUR = "sign_ups_by_hour";
 const BY_DAY = "sign_ups_by_day";
 
@@ -119,7 +118,7 @@ function signingUp(
       const issued = creation.decide(rows, write, decidedAt);
       write.set(hourKey, encodeJson(inHour + 1));
       write.set(dayKey, encodeJson(inDay + 1));
-      write.set([SIGN_UPS, now, issued.account.id], encodeJson({}));
+      write.set(signUpKey(now, issued.account.id), encodeJson({}));
       return { issued, left: HOURLY.count - inHour - 1 };
     },
   };
@@ -127,12 +126,16 @@ function signingUp(
 
 /**
  * Removes some accounts that signed up at least 30 days ago and never sent a request. Accounts that an operator has
- * suspended or moved to another plan stay. `remove` removes an account if the condition allows it. Resolves to true if
- * there may be more.
+ * suspended, moved to another plan or added items for stay. `remove` removes an account if the condition allows it, and
+ * if the row of its sign-up is still there. Resolves to true if there may be more.
  */
 export async function sweepSignUps(
   store: Store,
-  remove: (id: string, condition: (state: AccountState) => boolean) => Promise<unknown>,
+  remove: (
+    id: string,
+    condition: (state: AccountState) => boolean,
+    signUp: Deno.KvKey,
+  ) => Promise<unknown>,
   { signUp }: Plans,
   now: number,
 ): Promise<boolean> {
@@ -142,6 +145,7 @@ export async function sweepSignUps(
     await remove(
       String(key.at(-1)),
       ({ holder, usage }) => holder.plan === signUp && holder.suspendedAt === null && !hasCalled(usage),
+      key,
     );
     await store.remove([key]);
   }

@@ -120,7 +120,7 @@ export function createService(options: ServiceOptions): Service {
       (now) =>
         sweepSignUps(
           store,
-          (id, condition) => transactions.run(accounts.removing({ id }, condition)),
+          (id, condition, row) => transactions.run(accounts.removing({ id }, condition, row)),
           catalogue.plans,
           now,
         ),

@@ -231,8 +231,9 @@ const APPLY_PLANS: Command<Client> = {
 
 const DELETE: Command<Client> = {
   words: ["ID"],
-  help: `delete a closed account and its data; its items stay, and the
-    responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
+  help:
+    `delete an account that was closed at least a minute ago, with its data and the items that only it can read;
+    items that everyone can read stay, and the responses stored for its Idempotency-Keys stay for ${REPLAY_HOURS} hours`,
   prepare(args, { err }) {
     const id = idIn(args);
     return async (client) => {

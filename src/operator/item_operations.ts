@@ -27,7 +27,7 @@ import {
   SORT,
 } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
-import { requiringOpen } from "../accounts/account_store.ts";
+import { addingFor } from "../accounts/account_store.ts";
 import { EXAMPLE_ID } from "../accounts/account_view.ts";
 
 /** Maximum number of items in a page. */
@@ -144,7 +144,7 @@ function createItem(items: Items): Operation {
     const creation = items.adding(item, ownerId, call.now);
     return await createOnce<string>(headers["Idempotency-Key"], call, {
       ...{ operation: id, bytes, body, fields: ownedFieldsOf(resource) },
-      creation: ownerId === "" ? creation : requiringOpen(ownerId, creation),
+      creation: ownerId === "" ? creation : addingFor(ownerId, creation),
       reply() {
         for (const known of [`${item.id}`, ownerId]) if (known !== "") call.note(known);
         const location = `${call.base}${pathOf(resource)}/${item.id}`;

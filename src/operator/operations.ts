@@ -1,6 +1,6 @@
 import type { Store } from "../engine/mod.ts";
 import { ConcurrencyLimit, type ErrorKind, operation, valueResponse, WAIT } from "../web/mod.ts";
-import { type Interface, openApiDocument } from "../web/openapi.ts";
+import { type Interface, openApiDocument, requiredHeader } from "../web/openapi.ts";
 import { ACCESS, type Catalogue, INTERFACE, type Items, type Operation } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
@@ -35,6 +35,9 @@ export const PROXY_ERRORS: readonly ErrorKind[] = [
   },
 ];
 
+/** Of the 409s, only some that end by themselves have it. */
+const RETRY_AFTER = { ...requiredHeader("Seconds to wait before the next request", 21), required: false };
+
 /** Describes the document for operators. */
 export function interfaceForOperators(catalogue: Catalogue): Interface {
   return {
@@ -53,6 +56,8 @@ of the account, in every process. An API key is shown only once, so operations t
 it gets 400.`,
     credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
     allHave: ["X-Request-Id"],
+    headers: { ...INTERFACE.headers, "Retry-After": RETRY_AFTER },
+    errorsHave: { ...INTERFACE.errorsHave, 409: ["Retry-After"] },
     errors: PROXY_ERRORS,
     error: ACCOUNT_NOT_FOUND,
   };
@@ -66,7 +71,7 @@ const REQUESTS_AT_ONCE = 8;
 export function operatorOperations(stores: OperatorStores): Operation[] {
   const removals = stores.parts.flatMap(({ removal }) => removal ?? []);
   return [
-    ...operatorAccountOperations(stores.accounts, stores.catalogue, removals),
+    ...operatorAccountOperations(stores.accounts, { ...stores, removals }),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap(ownedItemOperations),
   ];

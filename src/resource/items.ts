@@ -63,6 +63,8 @@ export interface FoundItem extends Pick<Owned, "ownerId"> {
   readonly json: string;
 }
 
+const DELETED_AT_ONCE = 100;
+
 /** A field of an item does not fit the declaration. */
 export class CorruptItem extends CorruptRow {
   /** Whether the item lacks the field. Otherwise, its value has the wrong type. */
@@ -209,6 +211,17 @@ export class Items<Value extends Item = Item> {
         return null;
       },
     };
+  }
+
+  /** Deletes some of the items that only this account can read. Resolves to true if there may be more. */
+  async deleteSome(accountId: string, call: Pick<Call, "now" | "transact">): Promise<boolean> {
+    if (this.resource.readableBy === "everyone") return false;
+    const rows = await this.#listRows(this.#rows.list({}, accountId), {}, DELETED_AT_ONCE);
+    const results = await Promise.allSettled(
+      rows.map(({ key }) => this.change(Number(key.at(-1)), () => null, call)),
+    );
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+    return rows.length === DELETED_AT_ONCE;
   }
 
   /** Reads items with their owners. */

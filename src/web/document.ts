@@ -104,7 +104,8 @@ export function openApiDocument(
   ]);
   const text = stringifyJson([paths, responses]);
   const headers = Object.entries({ ...described.headers, ...HTTP_HEADERS })
-    .filter(([name]) => text.includes(`"${referenceTo(name)}"`));
+    .filter(([name]) => text.includes(`"${referenceTo(name)}"`))
+    .map(([name, ofHttp]) => [name, described.headers[name] ?? ofHttp] as const);
   return {
     openapi: "3.1.0",
     info: { title, version, summary, description, contact, license },

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { MINUTE } from "../../src/base/mod.ts";
 import { ApiError } from "../../src/web/error.ts";
 import type { Store } from "../../src/engine/store.ts";
 import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
@@ -34,13 +35,15 @@ Deno.test("accounts delete keeps an account if a message is queued while its rem
   const messages = new Messages(service.store);
   const { account: { id } } = await service.createAccount();
   await service.accounts.close(id);
+  service.now += MINUTE;
   let late: Promise<Message> | undefined;
   const commit = async ({ apply, keys }: Commit) => {
     const isRemoval = keys.some(([table]) => table === "versions");
     if (isRemoval) await (late ??= messages.create("late", NOON, id));
     return await apply();
   };
-  await using other = service.beside({ disturbance: { commit }, operatorToken: OPERATOR_TOKEN });
+  const clock = () => service.now;
+  await using other = service.beside({ clock, disturbance: { commit }, operatorToken: OPERATOR_TOKEN });
   const remove = () => operate(other.app.fetch, ["accounts", "delete", id]);
 
   const refused = await remove();
@@ -57,6 +60,7 @@ Deno.test("accounts delete removes a count of 0, which 1.0.0 keeps after a messa
   await using service = await Harness.open({ operatorToken: OPERATOR_TOKEN });
   const { account: { id } } = await service.createAccount();
   await service.accounts.close(id);
+  service.now += MINUTE;
   await service.kv.set(["messages_waiting", id], new Deno.KvU64(0n));
 
   await operated(service.app.fetch, ["accounts", "delete", id]);

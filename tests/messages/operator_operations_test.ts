@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { MINUTE } from "../../src/base/mod.ts";
 import { assertError } from "../support/assertions.ts";
 import { operate, OPERATOR_TOKEN as key } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";
@@ -33,6 +34,7 @@ Deno.test("deleteAccount() refuses an account with messages until they are remov
   const { account: { id }, apiKey } = await service.createAccount();
   await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
   await service.accounts.close(id);
+  service.now += MINUTE;
   const remove = () => operate(service.app.fetch, ["accounts", "delete", id]);
 
   const refused = await remove();

@@ -204,6 +204,7 @@ export class World implements Disposable {
   async #replaceCustomer(index: number): Promise<void> {
     const customer = this.#customer(index);
     await this.#closeAsOperator(customer);
+    await this.#time.advance(MINUTE);
     await this.#takeMessages();
     const removed = await this.#tryTo(["accounts", "delete", customer.id]);
     // It is refused if a message has been queued since they were taken.

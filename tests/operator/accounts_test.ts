@@ -279,6 +279,7 @@ Deno.test("accounts delete removes a closed account and all its rows, except its
   await service.fetch("POST /v1/things", { key, json: { name: "Hammer", weight: 1 } });
   await service.app.settle();
   await operator.run(`accounts close ${id}`);
+  operator.now += 60_000;
 
   const code = await operator.run(`accounts delete ${id}`);
 

@@ -392,6 +392,7 @@ for (const [path, json] of WITH_REFERENCE) {
       const again = await ask();
       assertEquals([again.outcome, again.accountId, again.apiKey], [exists, id, undefined]);
       const [method, action = ""] = target.split(" ");
+      service.now += 60_000;
       await service.ask(`${method} ${ACCOUNTS}/${id}${action}`);
     }
     await assertConsistent(service.kv);

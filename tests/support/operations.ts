@@ -1,5 +1,6 @@
 // A valid request for every operation.
 import { ACCESS, needsToken } from "../../src/resource/access.ts";
+import { MINUTE } from "../../src/base/mod.ts";
 import { accountKey } from "../../src/accounts/account.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
@@ -100,8 +101,11 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
 /** A closed account, which the valid request of `deleteAccount` is about. */
 export const CLOSED = "acct_0000000000000002";
 
-/** Creates the accounts that operators' valid requests are about: one that is open, and one closed at this time. */
-export async function addKnownAccounts(service: Harness, ended: number | null = service.now): Promise<void> {
+/** Creates the accounts that operators' valid requests are about: one that is open, and one that was closed then. */
+export async function addKnownAccounts(
+  service: Harness,
+  ended: number | null = service.now - MINUTE,
+): Promise<void> {
   for (const [id, closedAt] of [[OPEN, null], [CLOSED, ended]] as const) {
     const { account } = await service.createAccount();
     await service.kv.set(accountKey(id), encodeJson({ ...account, id, closedAt }));
