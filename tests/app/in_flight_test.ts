@@ -3,8 +3,8 @@ import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/ap
 import { pause } from "../../src/base/time.ts";
 import { whenReady } from "../../src/base/when_ready.ts";
 import { assertError } from "../support/assertions.ts";
-import { type CommitResult, FakeKv } from "../support/fake_kv.ts";
-import { Harness } from "../support/harness.ts";
+import { type Disturbance, FakeKv } from "../support/fake_kv.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
 import { HAMMER } from "../support/things.ts";
 import { VirtualTime } from "../support/time.ts";
 
@@ -47,34 +47,32 @@ function slowly(sent: () => Promise<void>) {
   return { body, headers: { "content-type": "application/json" } };
 }
 
-/** A service in virtual time. */
-class VirtualService implements AsyncDisposable {
-  /** Duration of each KV operation, in ms. */
+/** A service in virtual time whose store is slow. */
+class SlowService extends RecordingService {
+  /** Duration of each KV operation, and additional duration of commits, in ms. */
   latency = 0;
-  /** Additional duration of commits, in ms. */
   delay = 0;
-  readonly time: VirtualTime = new VirtualTime();
-  readonly inFlight: InFlight = new InFlight();
-  readonly harness: Harness;
+  readonly inFlight: InFlight;
+  override disturbance: Disturbance = {
+    read: () => pause(this.latency),
+    commit: async ({ apply }) => (await pause(this.latency + this.delay), await apply()),
+  };
 
-  constructor() {
-    const read = () => pause(this.latency);
-    const commit = async (apply: () => CommitResult) => (await pause(this.latency + this.delay), apply());
-    this.harness = new Harness(new FakeKv().connect({ read, commit }), { inFlight: this.inFlight });
+  constructor(inFlight: InFlight = new InFlight()) {
+    super(new VirtualTime(), new FakeKv(), { inFlight });
+    this.inFlight = inFlight;
   }
 
   /** Adds a thing with the key of a new account. */
   async send(thing: object): Promise<(ms: number) => Promise<Response>> {
-    const { apiKey: key } = await this.time.until(this.harness.createAccount(), 10_000);
-    const sent = this.harness.fetch("POST /v1/things", { key, ...thing });
+    const { apiKey: key } = await this.time.until(this.createAccount(), 10_000);
+    const sent = this.fetch("POST /v1/things", { key, ...thing });
     return (ms) => this.time.until(sent, ms);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    // Requests that timed out are still running. They end before the service does.
-    await this.time.advance(60_000);
-    await this.time.until(this.harness[Symbol.asyncDispose](), 60_000);
-    this.time[Symbol.dispose]();
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.time.advance(60_000); // Requests that timed out are still running.
+    await super[Symbol.asyncDispose]();
   }
 }
 
@@ -281,7 +279,7 @@ Deno.test("service answers /health, /ready and /metrics while it is at capacity,
 });
 
 Deno.test("service responds within 5 s even if only the sum of its KV operations takes longer", async () => {
-  await using service = new VirtualService();
+  await using service = new SlowService();
   service.latency = 2_000;
 
   const answered = await service.send({ json: HAMMER });
@@ -292,21 +290,21 @@ Deno.test("service responds within 5 s even if only the sum of its KV operations
 });
 
 Deno.test("service logs the error of a request that fails after its timeout", async () => {
-  await using service = new VirtualService();
+  await using service = new SlowService();
   service.latency = 600;
   const answered = await service.send({ json: HAMMER });
   service.delay = 30_000;
-  service.harness.expectsErrors = true;
+  service.expectsErrors = true;
 
   assertEquals((await answered(5_100)).status, 503);
-  assertEquals(service.harness.errors, []);
+  assertEquals(service.errors, []);
   await service.time.advance(10_000);
 
-  assertEquals(service.harness.errors.length, 1);
+  assertEquals(service.errors.length, 1);
 });
 
 Deno.test("service allows 10 s for a body in addition to 5 s for the request", async () => {
-  await using service = new VirtualService();
+  await using service = new SlowService();
   service.latency = 500;
 
   const slow = await service.send(slowly(() => pause(9_000)));
@@ -317,7 +315,7 @@ Deno.test("service allows 10 s for a body in addition to 5 s for the request", a
 });
 
 Deno.test("service refuses new requests while it stops, and answers those in flight within 3 s", async () => {
-  await using service = new VirtualService();
+  await using service = new SlowService();
   const stalled = await service.send(slowly(never));
   await service.time.advance(100);
 
@@ -331,9 +329,8 @@ Deno.test("service refuses new requests while it stops, and answers those in fli
     assertEquals(response.headers.get("connection"), "close");
     await assertError(response, 503, "service_stopping", /is stopping/);
   }
-  const { harness } = service;
-  assertEquals((await harness.fetch("GET /health")).status, 200);
-  await assertError(await harness.fetch("GET /ready"), 503, "service_stopping", /is stopping/);
+  assertEquals((await service.fetch("GET /health")).status, 200);
+  await assertError(await service.fetch("GET /ready"), 503, "service_stopping", /is stopping/);
   const policies = responses.map(({ headers }) => headers.get("ratelimit-policy"));
   assertEquals(policies, ['"minute";q=60;w=60', '"minute";q=1000;w=60, "day";q=100000;w=86400']);
 });
