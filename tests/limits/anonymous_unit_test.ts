@@ -72,7 +72,7 @@ Deno.test.each([
   ["after a second without any", NOON + 2_000, 10],
   ["if the clock goes back by a second", NOON - 1_000, 0],
   ["in the next minute", NOON + MINUTE, 5],
-])("AnonymousLimiter.takeLookUp() allows five at first, and %3$i more %1$s", (_, time, more) => {
+])("AnonymousLimiter.takeLookUp() allows five more each second: %s", (_, time, more) => {
   const limiter = new AnonymousLimiter();
   const taken = (now: number) => upTo(20).filter(() => limiter.takeLookUp("a", now)).length;
 
