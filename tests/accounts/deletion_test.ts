@@ -77,7 +77,10 @@ Deno.test("deleteAccount() deletes what only the account can read, and frees wha
 Deno.test("deleteAccount() can be repeated after a failure in between", async () => {
   let left = Infinity;
   const disturbance: Disturbance = {
-    commit: ({ apply }) => left-- > 0 ? apply() : Promise.reject(new Error("disk I/O error")),
+    commit: ({ apply, keys }) => {
+      const changesGuests = keys.some(([table, name]) => table === "versions" && name === "guests");
+      return changesGuests && left-- <= 0 ? Promise.reject(new Error("disk I/O error")) : apply();
+    },
   };
   await using office = await Office.open({ disturbance });
   office.expectsErrors = true;
