@@ -56,6 +56,7 @@ Deno.test("printFirstSteps() warns if there are accounts, but none of its enviro
 
   assertEquals(await stepsWith({ KV_PATH }, 1), "");
   assertEquals(await stepsWith({ ...production, KV_PATH: ":memory:" }, 1), "");
+  assertEquals(await stepsWith({ DENO_DEPLOYMENT_ID: "7f3k" }), "");
   assertEquals(await stepsWith(production, 1), warning);
   assertEquals(await stepsWith({ ...production, DENO_DEPLOYMENT_ID: "7f3k" }), closed);
 });

@@ -5,11 +5,8 @@ import { putToysInPlace } from "./toy_shop.ts";
 
 /** Folders of tests that are about animals. */
 const OF_ANIMALS = ["tests/pets", "tests/releases", "tests/client/languages"];
-/** Folders of tests that are about optional parts, and files of them. */
-const OF_PARTS = [
-  ...["tests/messages", "tests/client/messages_test.ts", "tests/client/message_walk.ts"],
-  ...["tests/page", "tests/browser"],
-];
+/** Folders of tests that are about optional parts. */
+const OF_PARTS = ["tests/messages", "tests/page", "tests/browser"];
 /** Folders of tests of the service, but not of its libraries, which know no part. */
 const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"];
 /** Folders of tests of what uses the store. */

@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { ServerProcess } from "../../process/process.ts";
 import { HAS_ANIMALS } from "../../process/shipped.ts";
-import { documentAt, OPERATOR_TOKEN } from "../generated.ts";
+import { documentAt, DOCUMENTS, OPERATOR_TOKEN } from "../documents.ts";
 
 /** A client: command lines that make and run it, in a folder with its program and both documents. */
 interface Client {
@@ -16,7 +16,6 @@ interface Client {
   readonly run: string;
 }
 
-const DOCUMENTS = [["clients", "/v1"], ["operators", "/operator/v1"]] as const;
 /** Long enough to download everything, in ms. */
 const LIFETIME = 900_000;
 const RUN_GO = "go mod init example && go mod tidy && go run .";
