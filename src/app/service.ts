@@ -151,7 +151,7 @@ function operationsOf(
   const { title } = catalogue;
   const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const described = { catalogue, publicUrl, securityContact, operations: () => operations };
-  const ofPart = { ...described, store, environment, signUpIsOpen, version: VERSION };
+  const ofPart = { ...described, store, items, environment, signUpIsOpen, version: VERSION };
   const scraped = { prefix, version: VERSION, store, metrics, parts: PARTS, inFlight, permits };
   const schemas = clientSchemas(catalogue);
   const operations: readonly Operation[] = [

@@ -1,5 +1,5 @@
 import type { Store } from "../engine/mod.ts";
-import type { Catalogue, Operation } from "../resource/mod.ts";
+import type { Catalogue, Items, Operation } from "../resource/mod.ts";
 import type { Removal } from "../accounts/account_store.ts";
 import type { Environment } from "../accounts/api_key.ts";
 import type { Client } from "./client.ts";
@@ -9,6 +9,8 @@ import type { CommandGroup } from "./command_line.ts";
 export interface PartOptions {
   readonly store: Store;
   readonly catalogue: Catalogue;
+  /** The collections. A handler writes with `call.transact`, alone or by `Items.change()`. */
+  readonly items: readonly Items[];
   readonly environment: Environment;
   /** Prefix of the service's URLs; undefined for relative ones. */
   readonly publicUrl: string | undefined;

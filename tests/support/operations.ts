@@ -5,6 +5,7 @@ import { accountKey } from "../../src/accounts/account.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import { encodeJson } from "../../src/engine/row.ts";
+import { OWN } from "../catalogue/operations.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { HAMMER } from "./things.ts";
@@ -17,8 +18,12 @@ export const ALL: HarnessOptions & { readonly operatorToken: string } = {
 };
 
 /** A valid request of an account that has added a thing with the ID 1. */
-interface Good {
+export interface Good {
+  /** Parameters in its path; by default the ID of the thing or of an open account. */
+  readonly params?: Readonly<Record<string, string>>;
   readonly json?: unknown;
+  /** Creates what the request needs beside that. */
+  readonly seed?: (service: Harness) => Promise<unknown>;
   /** Expected status; by default 200. */
   readonly status?: number;
   /** Tables that it changes, except counts of requests; by default none. */
@@ -60,9 +65,13 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getHealth: {},
   getReadiness: {},
   getMetrics: {},
+  ...OWN,
 };
 
 const OPEN = "acct_0000000000000001";
+/** A closed account, which the valid request of `deleteAccount` is about. */
+export const CLOSED = "acct_0000000000000002";
+const PARAMS = { thingId: "1", id: OPEN };
 
 /** Operators' operations by ID. */
 export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
@@ -84,7 +93,7 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   resetAccount: { changes: ["accounts", "versions"] },
   closeAccount: { changes: ["accounts", "versions"] },
   applyPlans: {},
-  deleteAccount: { status: 204, changes: ["accounts", "api_keys", "versions"] },
+  deleteAccount: { params: { id: CLOSED }, status: 204, changes: ["accounts", "api_keys", "versions"] },
   listMessages: {},
   removeMessages: { json: { ids: ["msg_1"] }, status: 204 },
   listOwnedThings: {},
@@ -98,10 +107,7 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   getOperatorOpenApi: {},
 };
 
-/** A closed account, which the valid request of `deleteAccount` is about. */
-export const CLOSED = "acct_0000000000000002";
-
-/** Creates the accounts that operators' valid requests are about: one that is open, and one that was closed then. */
+/** Creates what valid requests are about: an account that is open, one that was closed then, and what they seed. */
 export async function addKnownAccounts(
   service: Harness,
   ended: number | null = service.now - MINUTE,
@@ -111,6 +117,9 @@ export async function addKnownAccounts(
     await service.kv.set(accountKey(id), encodeJson({ ...account, id, closedAt }));
     await service.kv.set(usageKey(id), encodeUsage(UNUSED));
   }
+  for (const { seed } of [...Object.values(GOOD), ...Object.values(GOOD_FOR_OPERATORS)]) {
+    await seed?.(service);
+  }
 }
 
 await using service = await Harness.open(ALL);
@@ -118,10 +127,10 @@ await using service = await Harness.open(ALL);
 /** Every operation of the service, with a valid request. */
 export const SAMPLES: readonly Sample[] = service.app.operations.map((operation) => {
   const { id, method, path, access } = operation;
-  const { json, status = 200, changes = [] } = (access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD)[id] ??
-    {};
-  const known = id === "deleteAccount" ? CLOSED : OPEN;
-  const target = `${method} ${path.replace("{thingId}", "1").replace("{id}", known)}`;
+  const { json, params, status = 200, changes = [] } =
+    (access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD)[id] ?? {};
+  const all = new Map(Object.entries({ ...PARAMS, ...params }));
+  const target = `${method} ${path.replaceAll(/\{(\w+)\}/g, (_, name) => all.get(name) ?? "")}`;
   return { operation, target, request: json === undefined ? {} : { json }, status, changes };
 });
 
