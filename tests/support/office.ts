@@ -1,5 +1,7 @@
 // Rooms that operators add, bookings that only their account sees, and guests: with rules, references, slots, and values
 // that are unique.
+import { assert, assertEquals } from "@std/assert";
+import { hash } from "node:crypto";
 import { decodeJson, encodeJson } from "../../src/engine/mod.ts";
 import {
   type Catalogue,
@@ -173,6 +175,12 @@ export class Office extends Harness {
     return Object.assign(office, { ann: ann.apiKey, ben: ben.apiKey });
   }
 
+  /** Another process on the same KV. */
+  override beside(options?: HarnessOptions): Office {
+    const other = new Office(this.kv, { catalogue: OF_ROOMS, operatorToken: OPERATOR, ...options });
+    return Object.assign(other, { ann: this.ann, ben: this.ben, isFirst: false });
+  }
+
   /** Sends a request of the operator, such as `operate("POST /operator/v1/rooms")`. */
   operate(target: string, request: HarnessRequest = {}): Promise<Response> {
     return this.fetch(target, { key: OPERATOR, ...request });
@@ -209,6 +217,42 @@ export class Office extends Harness {
       { key: [, name, _, ...key], value },
     ) => [[name, ...key].join(), JSON.parse(new TextDecoder().decode(value))]);
   }
+}
+
+/** Asserts that the rows of hooks are those that follow from the items, and that all references are to items. */
+export async function assertExact(kv: Deno.Kv): Promise<void> {
+  const read = async (prefix: Deno.KvKey) =>
+    await Array.fromAsync(kv.list<Uint8Array>({ prefix }), ({ key, value }) => {
+      const [json = ""] = new TextDecoder().decode(value).split("\n");
+      return [key, JSON.parse(json)] as const;
+    });
+  const itemsOf = async (name: string) => (await read(["items", name])).map(([, item]) => item);
+  const [rooms, bookings, guests] = await Promise.all(["rooms", "bookings", "guests"].map(itemsOf));
+  const expected = new Map<string, unknown>();
+  const count = (name: string, own: string, field: string, referring = bookings, to = rooms) => {
+    for (const { id, [field]: other } of referring ?? []) {
+      if (other === undefined) continue;
+      assert(to?.some(({ id }) => id === other), `${name} ${id} refers to ${other}, which is gone`);
+      const key = [name, own, other].join();
+      expected.set(key, Number(expected.get(key) ?? 0) + 1);
+    }
+  };
+  count("bookings", "exists(rooms, roomId)", "roomId");
+  count("guests", "exists(bookings, bookingId)", "bookingId", guests, bookings);
+  for (const { id, roomId, startsAt, state } of bookings ?? []) {
+    const slot = ["bookings", "slot", roomId, startsAt.slice(0, 10)].join();
+    assert(state !== "confirmed" || !expected.has(slot), `${slot} is taken twice`);
+    if (state === "confirmed") expected.set(slot, id);
+  }
+  const emails = (guests ?? []).map(({ email }) => email);
+  assertEquals(new Set(emails).size, emails.length, "An email is there twice");
+  for (const { id, email } of guests ?? []) {
+    expected.set(["guests", "unique(email)", hash("sha256", JSON.stringify(email))].join(), id);
+  }
+  const own = (await read(["own"])).map(([[, name, , ...key], value]) =>
+    [[name, ...key].join(), value] as const
+  );
+  assertEquals(new Map(own), new Map([...expected].sort()));
 }
 
 /** The id of the item in a response. */
