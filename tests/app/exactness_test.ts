@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { type Limits, reset } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
@@ -65,27 +65,6 @@ for (
   });
 }
 
-Deno.test("service refuses no request while the day has a permit, even if the day was full in an earlier minute", async () => {
-  await using holder = await RecordingService.open();
-  await using other = holder.beside();
-  const { time } = holder;
-  const { account: { id }, apiKey } = await holder.createAccount({ minute: 60, day: 90 });
-  const send = async (count: number, service: Harness) =>
-    tally(await time.until(callAtOnce(count, [service], apiKey), 4_000));
-  for (const count of [20, 1]) await send(count, holder);
-  const { leasedToday } = await holder.accounts.usage(id);
-  holder.now = other.now += MINUTE;
-  assertEquals([leasedToday, await send(60, other)], [9, { 200: 60 }]);
-  await time.advance(4_000);
-  assertEquals(await send(1, other), { "429 rate_limit_minute": 1 });
-  holder.now = other.now += MINUTE;
-
-  const first = [await send(2, holder), await send(1, holder)];
-  const rest = await send(7, other);
-
-  assertEquals([...first, rest], [{ 200: 2 }, { 200: 1 }, { 200: 6, "429 rate_limit_day": 1 }]);
-});
-
 Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
   await using service = await RecordingService.open();
   const { time } = service;
@@ -101,46 +80,6 @@ Deno.test("service refuses requests after 3 s if a dead process holds the permit
   service.now += MINUTE;
   assertEquals((await call(service, apiKey)).remaining, 9);
 });
-
-/** Sets the round-trip time from a service to its KV, in ms. */
-function setRoundTrip(service: RecordingService, roundTrip: number): void {
-  const travel = () => pause(roundTrip / 2);
-  const read = async () => (await travel(), await travel());
-  service.disturbance = {
-    read,
-    async commit({ apply }) {
-      await travel();
-      const result = await apply();
-      await travel();
-      return result;
-    },
-  };
-}
-
-for (const [near, far] of [[0, 300], [20, 400]] as const) {
-  Deno.test(`service ${near} ms from its KV lets requests wait for permits of a process ${far} ms away`, async () => {
-    await using distant = await RecordingService.open();
-    await using service = distant.beside();
-    const { time } = distant;
-    const { account: { id }, apiKey } = await service.createAccount({ minute: 400, day: 1_000 });
-    setRoundTrip(distant, far);
-    setRoundTrip(service, near);
-    let served = 0;
-    for (let round = 0; round < 6; round++) {
-      const replies = [
-        ...upTo(2).map(() => call(service, apiKey)),
-        ...upTo(8).map(() => call(distant, apiKey)),
-      ];
-      served += tally(await time.until(Promise.all(replies), 5_000))[200] ?? 0;
-    }
-    const leased = (await time.until(service.accounts.usage(id), 1_000)).leased;
-
-    const replies = await time.until(callAtOnce(400 - served + 3, [service], apiKey), 5_000);
-
-    assert(leased > 0);
-    assertEquals(tally(replies), { 200: 400 - served, "429 rate_limit_minute": 3 });
-  });
-}
 
 for (const [what, ms] of [["at once", 0], ["every 5 ms", 5], ["every 40 ms", 40]] as const) {
   Deno.test(`service admits 60 of the first 90 requests that three processes get ${what}`, async () => {

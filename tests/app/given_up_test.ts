@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { callAtOnce, tally } from "../support/client.ts";
-import { carryOut, type Commit, fail, type FakeKv } from "../support/fake_kv.ts";
+import { carryOut, type Commit } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { credentialFor, SAMPLES } from "../support/operations.ts";
 import { HAMMER, KEYS } from "../support/things.ts";
@@ -75,65 +75,12 @@ Deno.test("service charges nothing to a key that it finds after it has returned 
   assertEquals((await service.accounts.usage(id)).used, 0);
 });
 
-async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
-  await pause(3_000);
-  return await carryOut(commit);
-}
-
-/** Maximum number of simultaneous commits of one kind. Further ones wait. */
-const LANES = 3;
 /** Tables that requests write to. */
 const TABLES: readonly Deno.KvKeyPart[] = ["items", "items_by", "idempotency", "accounts", "api_keys"];
 
-function stored({ rows }: FakeKv): string[] {
-  return [...rows.values()].filter(({ key: [table = ""] }) => TABLES.includes(table))
-    .map(({ key, versionstamp }) => `${key.join()} ${versionstamp}`);
-}
-
-/** Creates an account and others, each with its own thing, and returns their keys. The first thing has the ID 1. */
-async function withOthers(service: RecordingService): Promise<string[]> {
-  const keys: string[] = [];
-  for (let count = 0; count <= LANES; count++) {
-    const { apiKey } = await service.createAccount();
-    await service.time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
-    keys.push(apiKey);
-  }
-  await service.time.advance(3_000);
-  return keys;
-}
-
-for (
-  const [what, options, otherTarget] of [
-    ["POST /v1/things", { json: HAMMER }, "PATCH /v1/things/"],
-    ["POST /v1/accounts", { json: { name: "Ann" } }, "POST /v1/accounts"],
-  ] as const
-) {
-  Deno.test(`service stores nothing for ${what} that got 503 while waiting behind other commits`, async () => {
-    // Longer than the request, so that operations hang.
-    await using service = await RecordingService.open({ deadline: 8_000 });
-    const { time, fake } = service;
-    const [key = "", ...others] = await withOthers(service);
-    service.expectsErrors = true;
-    service.disturbance = {
-      commit: (commit) => isChange(commit) ? pause(20_000).then(fail) : carryOut(commit),
-    };
-    for (const [index, other] of others.entries()) {
-      service.address = `198.51.100.${index}`;
-      const target = otherTarget.endsWith("/") ? `${otherTarget}${index + 2}` : otherTarget;
-      service.fetch(target, { key: other, json: { name: "Max" } });
-      await time.advance(10);
-    }
-    const waiting = service.fetch(what, { key, ...options });
-    await time.advance(10);
-    service.disturbance = {};
-
-    const { status } = await time.until(waiting, 6_000);
-    const before = stored(fake);
-    await time.advance(20_000);
-
-    assertEquals(status, 503);
-    assertEquals(stored(fake), before);
-  });
+async function late(commit: Commit): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
+  await pause(3_000);
+  return await carryOut(commit);
 }
 
 /** Whether a commit changes more than permits. */

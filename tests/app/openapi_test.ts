@@ -17,11 +17,11 @@ import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { parseJson } from "../../src/web/json.ts";
 import type { JsonSchema } from "../../src/web/schema_types.ts";
 import { hasValidHost } from "../../src/app/request.ts";
-import { ApiError, ERRORS } from "../../src/web/error.ts";
+import { ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
-import { type Sample, SAMPLES } from "../support/operations.ts";
+import { SAMPLES } from "../support/operations.ts";
 import { Workshop } from "../support/workshop.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 import { OF_THINGS } from "../support/things.ts";
@@ -63,38 +63,6 @@ for (const sample of SAMPLES) {
       await assertError(await provoke(provocation, sample), status, code);
     }
   });
-}
-
-for (const id of ["listThings", "createThing", "getRobots"]) {
-  Deno.test(`Harness fails a test if ${id}() throws a code that it does not declare`, async () => {
-    const { target, request } = sampleOf(id);
-
-    for (const kind of Object.values(ERRORS)) {
-      const service = await Harness.open();
-      const { apiKey: key } = await service.createAccount();
-      const operation = service.app.operations.find((operation) => operation.id === id);
-      assert(operation);
-      const respond = () => {
-        throw new ApiError(kind, "Thrown");
-      };
-      Object.assign(operation, { respond });
-      const { status } = await service.fetch(target, { key, ...request });
-      assertEquals(status, kind.status);
-      const stopped = await service.stop().then(() => "", String);
-      assertEquals([kind.code, stopped.includes(`The code ${kind.code} is not declared`)], [
-        kind.code,
-        !errorsOf(operation).includes(kind),
-      ]);
-      service.kv.close();
-    }
-  });
-}
-
-/** The sample of the operation with this ID. */
-function sampleOf(id: string): Sample {
-  const sample = SAMPLES.find(({ operation }) => operation.id === id);
-  assert(sample);
-  return sample;
 }
 
 Deno.test("operations declare every error of ERRORS except those of no operation, and no code twice", () => {

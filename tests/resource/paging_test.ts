@@ -10,20 +10,6 @@ function of(...states: Thing["state"][]): Partial<Thing>[] {
   return states.map((state) => ({ state }));
 }
 
-Deno.test.each([
-  ["", [1, 2, 3, 4, 5, 6]],
-  ["?state=used", [2]],
-  ["?state=lost&limit=2", [3, 5]],
-  ["?state=lost&cursor=Mw", [5, 6]],
-  ["?cursor=Ng", []],
-  ["?cursor=OTAwNzE5OTI1NDc0MDk5MQ", []],
-])("list with '%s' returns the matching items, ascending by ID: %o", async (query, ids) => {
-  await using workshop = await Workshop.open();
-  await workshop.add(...of("new", "used", "lost", "new", "lost", "lost"));
-
-  assertEquals<unknown>(await workshop.ids(query), ids);
-});
-
 Deno.test.each([["", 20], ["?limit=1", 1], ["?limit=5&state=lost", 5], ["?limit=100", 100]])(
   "list with '%s' links to a next page only if there are more than %i items",
   async (query, fits) => {
