@@ -1,12 +1,13 @@
 import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
 import { type Resource, ResourceError } from "./resource.ts";
+import type { Generations } from "./rows.ts";
 
 /** What the store remembers of a collection: the part of its declaration that its rows follow from. */
 interface CollectionRow {
   readonly filters: readonly string[];
   /** By default, everyone. */
   readonly readableBy?: Resource["readableBy"];
-  /** The names of the hooks in \`extend\`; by default none. */
+  /** The names of the hooks in `extend`; by default none. */
   readonly extend?: readonly string[];
   /** The generation of the rows that are derived from its items; undefined before the first rebuild. */
   readonly generation?: string;
@@ -34,7 +35,6 @@ export function encodeCollection(
 
 /**
  * Checks a declaration against the row that remembers the collection. If there is none, stores it if `create` is true.
- * Resolves to the generation of its derived rows.
  *
  * @throws {ResourceError} if the rows of its items follow from another declaration.
  */
@@ -42,24 +42,29 @@ export async function openCollection(
   store: Store,
   resource: Resource,
   create: boolean,
-): Promise<string | undefined> {
+): Promise<void> {
   const { name, rows: { items, filtersBefore } } = resource;
   const key = collectionKey(name);
   const row = await store.get(key);
-  if (row !== null) {
-    const stored = decodeJson<CollectionRow>(row);
-    requireSame(resource, stored);
-    return stored.generation;
-  }
+  if (row !== null) return requireSame(resource, decodeJson<CollectionRow>(row));
   const isOlder = filtersBefore !== undefined && (await store.list({ prefix: items }, 1)).length > 0;
   if (isOlder) requireSame(resource, { filters: filtersBefore });
-  if (!create) return undefined;
+  if (!create) return;
   const { ok } = await store.commit(
     (operation) => operation.set(key, encodeCollection(resource)),
     [{ key, versionstamp: null }],
   );
   // If another process has created the collection in the meantime, it might have declared it otherwise.
-  return ok ? undefined : await openCollection(store, resource, create);
+  if (!ok) await openCollection(store, resource, create);
+}
+
+/** The generations of the rows that are derived from the items of these collections. */
+export async function findGenerations(store: Store, resources: readonly Resource[]): Promise<Generations> {
+  const rows = await store.getMany(resources.map(({ name }) => collectionKey(name)));
+  return new Map(rows.flatMap((row, index) => {
+    const { generation } = row ? decodeJson<CollectionRow>(row) : {};
+    return generation === undefined ? [] : [[resources[index]?.name ?? "", generation] as const];
+  }));
 }
 
 function namesOf(extend: Resource["extend"]): readonly string[] {

@@ -1,7 +1,7 @@
 import { CorruptRow, type Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { collectionKey, openCollection } from "./collection_row.ts";
+import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
 import { Hooks } from "./hooks.ts";
 import { CorruptItem, decodeItem } from "./items.ts";
 import { requireRules, type Resource, ResourceError, withDefaults } from "./resource.ts";
@@ -45,12 +45,11 @@ export async function openCollections(
   { create }: OpenCollectionsOptions,
 ): Promise<Generations> {
   requireValid(catalogue);
-  const all = await Promise.all(catalogue.resources.map(async (resource) => {
-    const generation = await openCollection(store, resource, create);
+  await Promise.all(catalogue.resources.map(async (resource) => {
+    await openCollection(store, resource, create);
     if (create) await requireReadableItems(store, resource);
-    return generation === undefined ? [] : [[resource.name, generation] as const];
   }));
-  return new Map(all.flat());
+  return await findGenerations(store, catalogue.resources);
 }
 
 /** @throws {ResourceError} if a declaration is invalid. */

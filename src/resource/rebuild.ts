@@ -2,7 +2,7 @@ import { DAY } from "../base/mod.ts";
 import { CorruptRow, type Store, Transactions, Versions, versionstampOf } from "../engine/mod.ts";
 import { ApiError } from "../web/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { collectionKey, encodeCollection } from "./collection_row.ts";
+import { collectionKey, encodeCollection, findGenerations } from "./collection_row.ts";
 import { CorruptItem, Items } from "./items.ts";
 import { requireValid } from "./open.ts";
 import { type Resource, ResourceError } from "./resource.ts";
@@ -16,8 +16,9 @@ import { FIRST, GENERATIONS, type Generations, OWN } from "./rows.ts";
  * reads them yet. Then one commit switches: the row that remembers the collection gets the declaration and the
  * generation. Until then nothing has changed, whatever happens to the rebuild.
  *
- * Why the new generation is complete: the commit checks that the collection's version row, which every change of an item
- * changes, and the row that remembers the collection are as they were before the first item was read.
+ * Why the new generation is complete: the commit checks that the version rows of the collection and of those that it
+ * refers to, which every change of an item changes, and the row that remembers the collection are as they were before
+ * the first item was read.
  *
  * Why nobody goes on with the old one: the same commit gives the store's rows another revision, so every process that
  * runs stops with its next commit, which has no effect.
@@ -57,10 +58,13 @@ export async function rebuild(
   const began = clock();
   const generation = `${timeOf(began)} ${crypto.randomUUID().slice(0, 8)}`;
   const transactions = new Transactions(store, { clock });
-  const generations = new Map([[name, generation]]);
-  const items = new Items(resource, { store, transactions, versions: new Versions(store), generations });
-  const checked = [collectionKey(name), rows.version];
+  const referred = catalogue.resources.filter((other) =>
+    resource.extend.some(({ reverse }) => reverse?.of === other.name)
+  );
+  const checked = [collectionKey(name), ...[resource, ...referred].map(({ rows }) => rows.version)];
   const before = await store.getMany(checked);
+  const generations = new Map(await findGenerations(store, catalogue.resources)).set(name, generation);
+  const items = new Items(resource, { store, transactions, versions: new Versions(store), generations });
 
   let [done, misfits] = [0, 0];
   for await (const page of store.pages([...rows.items, 0], [...rows.items, Infinity], BATCH)) {

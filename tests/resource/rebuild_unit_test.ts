@@ -1,8 +1,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { encodeText, Store, StoreUnavailable, Transactions, Versions } from "../../src/engine/mod.ts";
+import { ApiError } from "../../src/web/mod.ts";
 import { requireSchema, Superseded } from "../../src/engine/schema_version.ts";
 import {
+  type Catalogue,
   type Declaration,
+  exists,
   type Item,
   Items,
   openCollections,
@@ -11,8 +14,9 @@ import {
   resource,
   ResourceError,
   sweepGenerations,
+  unique,
 } from "../../src/resource/mod.ts";
-import { boolean, type Members, oneOf, optional, text } from "../../src/web/schema.ts";
+import { boolean, int64, type Members, oneOf, optional, text } from "../../src/web/schema.ts";
 import { carryOut, type Commit, type Disturbance, disturbed, fail, onFile } from "../support/fake_kv.ts";
 
 const DAY = 86_400_000;
@@ -20,6 +24,7 @@ const FIELDS = {
   name: text({ max: 9 }),
   colour: optional(oneOf(["red", "blue"])),
   isNew: optional(boolean(), true),
+  shelf: optional(int64()),
 };
 const DECLARATION: Declaration<typeof FIELDS> = {
   name: "cups",
@@ -38,24 +43,44 @@ function cups(changes: Partial<Declaration<typeof FIELDS>> = {}): Resource {
   return resource({ ...DECLARATION, ...changes });
 }
 
-/** A process of a release that declares cups so. */
+/** The shelves that cups can stand on. */
+const SHELVES = resource({
+  name: "shelves",
+  item: "Shelf",
+  tag: { name: "Shelves", description: "All shelves" },
+  noun: ["a shelf", "shelves"],
+  fields: { name: text({ max: 9 }) },
+  filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
+  examples: { item: { name: "Low" }, change: {} },
+});
+
+/** A catalogue with these cups. */
+function catalogueWith(cups: Resource): Pick<Catalogue, "title" | "resources"> {
+  return { title: "Cup Store", resources: [SHELVES, cups] };
+}
+
+/** A process of a release that declares cups so. It works on these or, if it is given, on another collection. */
 class Process {
   readonly items: Items;
   readonly transactions: Transactions;
   readonly store: Store;
 
-  private constructor(store: Store, resource: Resource, generations: ReadonlyMap<string, string>) {
+  private constructor(items: Items, store: Store, transactions: Transactions) {
+    this.items = items;
     this.store = store;
-    this.transactions = new Transactions(store, { clock: () => 0 });
-    const versions = new Versions(store);
-    this.items = new Items(resource, { store, transactions: this.transactions, versions, generations });
+    this.transactions = transactions;
   }
 
-  /** Starts it. It reads items only if `create` is true. */
-  static async start(kv: Deno.Kv, resource: Resource, create = true): Promise<Process> {
+  static async start(kv: Deno.Kv, cups: Resource, resource: Resource = cups): Promise<Process> {
     const store = await storeOn(kv);
-    const catalogue = { title: "Cup Store", resources: [resource] } as const;
-    return new Process(store, resource, await openCollections(store, catalogue, { create }));
+    const { resources } = catalogueWith(cups);
+    const generations = await openCollections(store, catalogueWith(cups), { create: true });
+    const transactions = new Transactions(store, { clock: () => 0 });
+    const versions = new Versions(store);
+    const items = new Items(resource, { store, transactions, versions, resources, generations });
+    return new Process(items, store, transactions);
   }
 
   /** Adds cups for two accounts in turn. */
@@ -99,8 +124,12 @@ async function rebuilt(
   { now = 0, clock = () => now, lines = [], ...disturbance }: Options = {},
 ): Promise<string[]> {
   const store = await storeOn(disturbed(kv, disturbance));
-  const catalogue = { title: "Cup Store", resources: [resource] } as const;
-  await rebuild(resource, { catalogue, store, clock, notice: (line) => lines.push(line) });
+  await rebuild(resource, {
+    catalogue: catalogueWith(resource),
+    store,
+    clock,
+    notice: (line) => lines.push(line),
+  });
   return lines;
 }
 
@@ -111,12 +140,18 @@ async function rowsOf(kv: Deno.Kv, isAsked = (_table: string) => true): Promise<
   return new Map(rows.map(({ key, value }) => [JSON.stringify(key), new TextDecoder().decode(value)]));
 }
 
-/** Rows that are derived from items, named as if they had no generation. */
+/** Rows of a generation that are derived from cups, named as in the first one. */
 async function derived(kv: Deno.Kv, generation: string): Promise<Map<string, string>> {
-  const rows = await rowsOf(kv, (table) => table === (generation === "" ? "items_by" : "generations"));
-  const named = [...rows].map(([key, text]) =>
-    [key.replace(`["generations","cups","${generation}"`, '["items_by","cups"'), text] as const
-  );
+  const rows = await rowsOf(kv, (table) => /^(items_by|generations|own)$/.test(table));
+  const starts = [
+    generation === "" ? '["items_by","cups"' : `["generations","cups","${generation}"`,
+    `["own","cups","${generation}"`,
+  ];
+  const named = [...rows].flatMap(([key, text]) => {
+    const start = starts.find((start) => key.startsWith(start));
+    const [table] = start === starts[0] ? ["index"] : ["own"];
+    return start === undefined ? [] : [[table + key.slice(start.length), text] as const];
+  });
   return new Map(named.sort());
 }
 
@@ -127,9 +162,9 @@ async function generationOf(kv: Deno.Kv): Promise<string> {
 
 const SOME = [
   { name: "A", colour: "red", isNew: false },
-  { name: "B", isNew: true },
+  { name: "B", isNew: true, shelf: 1 },
   { name: "C", colour: "blue", isNew: true },
-  { name: "D", colour: "red", isNew: true },
+  { name: "D", colour: "red", isNew: true, shelf: 1 },
 ];
 
 Deno.test.each<[string, Resource, Resource]>([
@@ -138,24 +173,33 @@ Deno.test.each<[string, Resource, Resource]>([
   ["filters are exchanged", cups({ filters: ["colour"] }), cups({ filters: ["isNew"] })],
   ["only owners may read", cups({ filters: ["colour"] }), cups({ filters: ["colour"], readableBy: "owner" })],
   ["everyone may read", cups({ readableBy: "owner" }), cups()],
+  ["a hook is added", cups(), cups({ extend: [exists(SHELVES, "shelf"), unique("name")] })],
+  [
+    "a hook is removed",
+    cups({ extend: [exists(SHELVES, "shelf"), unique("name")] }),
+    cups({ extend: [unique("name")] }),
+  ],
   ["nothing changes", cups({ filters: ["colour"] }), cups({ filters: ["colour"] })],
 ])(
   "rebuild() derives the rows that a collection has which began as it is declared now: %s",
   async (_, before, now) => {
     using kv = await Deno.openKv(":memory:");
+    using other = await Deno.openKv(":memory:");
+    for (const one of [kv, other]) {
+      await (await Process.start(one, one === kv ? before : now, SHELVES)).add({ name: "Low" });
+    }
     await (await Process.start(kv, before)).add(...SOME);
 
     const lines = await rebuilt(kv, now);
 
     assertEquals(lines, ["Rebuilt cups: 4 items. Now start the release that declares them so."]);
     const process = await Process.start(kv, now);
-    using other = await Deno.openKv(":memory:");
     const fresh = await Process.start(other, now);
     await fresh.add(...SOME);
     for (
       const change of [
         () => Promise.resolve(),
-        (process: Process) => process.change(1, { colour: "blue" }),
+        (process: Process) => process.change(1, { name: "E", colour: "blue", shelf: 1 }),
         (process: Process) => process.change(3, null),
       ]
     ) {
@@ -248,6 +292,23 @@ Deno.test.each<[string, (process: Process) => Promise<unknown>]>([
   assertEquals(await (await Process.start(kv, before)).ids(), await process.ids());
 });
 
+Deno.test("rebuild() does not switch if an item that others refer to is deleted meanwhile", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const shelves = await Process.start(kv, cups(), SHELVES);
+  await shelves.add({ name: "Low" });
+  await (await Process.start(kv, cups())).add(...SOME);
+  let commits = 0;
+  const commit = async (commit: Commit) => {
+    const result = await carryOut(commit);
+    if (++commits === 1) await shelves.change(1, null);
+    return result;
+  };
+
+  const now = cups({ extend: [exists(SHELVES, "shelf")] });
+  await assertRejects(() => rebuilt(kv, now, { commit }), ResourceError, "Stop every process of the service");
+  assertEquals((await rowsOf(kv)).get('["schema"]'), '{"version":1}');
+});
+
 Deno.test("of two rebuilds at a time, one switches", async () => {
   using kv = await Deno.openKv(":memory:");
   const now = cups({ filters: ["colour"] });
@@ -257,6 +318,33 @@ Deno.test("of two rebuilds at a time, one switches", async () => {
 
   assertEquals(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
   assertEquals(await (await Process.start(kv, now)).ids({ colour: "red" }), [1, 4]);
+});
+
+Deno.test("rebuild() names the items that break a new hook, which it leaves to the release before", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const now = cups({ extend: [exists(SHELVES, "shelf"), unique("name")] });
+  const shelves = await Process.start(kv, cups(), SHELVES);
+  await shelves.add({ name: "Low" });
+  const before = await Process.start(kv, cups());
+  await before.add(...SOME, { name: "B" }, { name: "F", shelf: 2 });
+  const lines: string[] = [];
+
+  await assertRejects(() => rebuilt(kv, now, { lines }), ResourceError, "2 of 6 items do not fit");
+
+  assertEquals(lines, [
+    "Item 5 of cups: The field name must be unique: another cup has this value.",
+    "Item 6 of cups: The field shelf must be the id of a shelf.",
+  ]);
+  await before.change(5, { name: "E" });
+  await before.change(6, null);
+  await rebuilt(kv, now);
+  const process = await Process.start(kv, now);
+  const later = await Process.start(kv, now, SHELVES);
+  await assertRejects(() => process.change(5, { name: "B" }), ApiError, "must be unique");
+  await assertRejects(() => later.change(1, null), ApiError, "in use");
+  for (const id of [2, 4]) await process.change(id, { shelf: undefined });
+  await later.change(1, null);
+  await assertRejects(() => process.change(5, { shelf: 1 }), ApiError, "must be the id of a shelf");
 });
 
 Deno.test("rebuild() names the items that this release cannot read, and leaves out those that none can", async () => {
