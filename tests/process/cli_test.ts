@@ -34,31 +34,6 @@ Deno.test.each([
   assertEquals(names, ["data"]);
 });
 
-Deno.test("main() leaves only the rows of its commands in the KV", async () => {
-  await using operator = await Operator.start();
-  const { id } = await operator.createAccount();
-  const commands = ["rotate", "unban", "reset", "show", "close"].map((name) => `accounts ${name} ${id}`);
-
-  const codes: number[] = [];
-  for (const command of [...commands, "accounts list", "items things list"]) {
-    codes.push(await operator.run(command));
-  }
-
-  assertEquals(codes, new Array(7).fill(0));
-  await using service = await operator.serve();
-  const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
-  const kinds = rows.map(({ key: [kind] }) => kind);
-  assertEquals(kinds, [
-    "account_references",
-    "accounts",
-    "api_keys",
-    "commits",
-    "schema",
-    "usage",
-    "versions",
-  ]);
-});
-
 Deno.test("main() works on the KV file of a running, busy service", async () => {
   await using operator = await Operator.start();
   await using service = await operator.serve();

@@ -9,7 +9,8 @@ import { findFaults } from "../support/stored_rows.ts";
 import { TemporaryStore } from "../process/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";
-import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
+import { pause } from "../../src/base/time.ts";
+import { atLeast, atMost, type Effort, exactly, type Finding, type Note } from "./part.ts";
 
 const CLIENTS = 12;
 const PER_MINUTE = 600;

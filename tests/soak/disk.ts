@@ -3,7 +3,8 @@ import { type Outcome, runServer, type ServerProcess } from "../process/process.
 import { addItem, SHIPPED, TITLE } from "../process/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
-import { atLeast, atMost, equal, exactly, type Finding, type Note, pause } from "./part.ts";
+import { pause } from "../../src/base/time.ts";
+import { atLeast, atMost, equal, exactly, type Finding, type Note } from "./part.ts";
 
 const MAX_WRITES = 30_000;
 const AT_ONCE = 50;

@@ -1,4 +1,4 @@
-import { pause } from "./part.ts";
+import { pause } from "../../src/base/time.ts";
 
 // Clients that behave well. They run in their own process, so that nothing else distorts the measurement.
 

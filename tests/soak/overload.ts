@@ -3,7 +3,8 @@ import { PATH } from "../process/shipped.ts";
 import { TemporaryStore } from "../process/temporary_store.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";
-import { atLeast, atMost, type Effort, exactly, type Finding, type Note, pause } from "./part.ts";
+import { pause } from "../../src/base/time.ts";
+import { atLeast, atMost, type Effort, exactly, type Finding, type Note } from "./part.ts";
 
 const MIB = 1_048_576;
 /** Number of open files other than connections, here and in the service. */

@@ -58,8 +58,3 @@ function format(value: number): string {
   const digits = Math.abs(value) < 10 ? { maximumFractionDigits: 2 } : { maximumFractionDigits: 0 };
   return value.toLocaleString("en-US", digits);
 }
-
-/** Resolves after `ms`. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
