@@ -36,7 +36,7 @@ export interface Outcome {
 const ROOT = `${import.meta.dirname}/../..`;
 const LIFETIME = 60_000;
 /** The access token of every KV Connect server here. */
-export const KV_TOKEN = "any token will do";
+const KV_TOKEN = "any token will do";
 const OWN_WARNING = /^Warning Permissions in the config file/;
 const SERVICE_VARIABLES = ["OTEL_DENO", ...config.permissions.default.env];
 
