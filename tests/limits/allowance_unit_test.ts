@@ -732,6 +732,17 @@ Deno.test.each([
   assertEquals((await admit())?.minute.remaining, 999);
 });
 
+Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a run", async () => {
+  using tenancy = await Tenancy.open();
+  await tenancy.lease();
+  const waiting = tenancy.ask(2);
+
+  await tenancy.settle();
+
+  assertEquals(await tenancy.outcomes(waiting), ["ok", "ok"]);
+  assertEquals(tenancy.counts, [3, 0]);
+});
+
 Deno.test("Permits.settle() lets waiting requests get permits that another process gives back later", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   const waiting = tenancy.ask(1);
