@@ -1,5 +1,4 @@
 // The first call in README.md, in three languages, from the declaration of the first collection.
-import { formatted } from "./client_guide.ts";
 import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { withDefaults } from "../src/resource/resource.ts";
 import { stringifyJson } from "../src/web/json.ts";
@@ -60,4 +59,18 @@ function inPython(value: unknown): string {
     }}`;
   }
   return { true: "True", false: "False", null: "None" }[String(value)] ?? JSON.stringify(value);
+}
+
+/** Markdown as `deno fmt` formats it. */
+async function formatted(markdown: string): Promise<string> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["fmt", "--ext", "md", "--line-width", "110", "-"],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const writer = command.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(markdown));
+  await writer.close();
+  const { stdout } = await command.output();
+  return new TextDecoder().decode(stdout);
 }

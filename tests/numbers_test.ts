@@ -21,6 +21,7 @@ const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["s
 const { values, levels } = BODY_RULES.bounds;
 const bounds = `${inWords(values)} values`;
 const size = `${BODY_RULES.maxBytes / 1024} KiB`;
+const limit = SAMPLES.find(({ operation }) => operation.id === "listThings")?.operation.query["limit"]?.json;
 
 const DOCUMENT = JSON.stringify(
   openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(OF_THINGS)),
@@ -60,6 +61,18 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `within ${MAX_LEASE_AGE / 1_000} s once it no longer serves the account`,
     `may wait up to ${RETURN_TIME / 1_000} s`,
     `within ${duration(STOP_TIMEOUT)}`,
+  ]],
+  ["src/page/guide.md", await read("src/page/guide.md"), [
+    `stays valid for ${GRACE_SECONDS} seconds`,
+    `up to ${limit?.default} items, or up to ${limit?.maximum} with \`limit\``,
+    `more than ${duration(UNAWARE)} after the first 429`,
+    `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to ${
+      LONGEST_BAN / 3_600_000
+    } hours.`,
+    `an address gets ${ANONYMOUS_LIMIT} requests a minute`,
+    `can sign up ${HOURLY.count} times an hour`,
+    `A body can be at most ${size}`,
+    `Within ${REPLAY_HOURS} hours`,
   ]],
   ["ERRORS", JSON.stringify(ERRORS), [
     `more than ${bounds} or ${levels} levels`,

@@ -1,5 +1,4 @@
-// What the guides derive from declarations: tables, the first call, and the guide for clients. As a program, it
-// writes all of these.
+// What the guides derive from declarations: tables and the first call. As a program, it writes them.
 import { ACCESS } from "../src/resource/access.ts";
 import { inWords } from "../src/web/deprecation.ts";
 import { inputsOf } from "../src/web/openapi.ts";
@@ -8,7 +7,6 @@ import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue/catalogue.ts";
 import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
-import { clientGuide } from "./client_guide.ts";
 import { FIRST_CALL } from "./first_call.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
@@ -28,7 +26,7 @@ export interface Guide {
 }
 
 /**
- * Reads the guides with tables, and the one for clients.
+ * Reads the guides with tables.
  *
  * @throws {Error} if no guide has one of the tables.
  */
@@ -60,12 +58,6 @@ export async function readGuides(): Promise<readonly Guide[]> {
     );
     guides.push({ path, text, current });
   }
-  const page = await service.fetch("GET /");
-  if (page.ok) {
-    const path = `${ROOT}/src/page/README.md`;
-    const text = await Deno.readTextFile(path).catch(() => "");
-    guides.push({ path, text, current: await clientGuide(await page.text()) });
-  } else await page.body?.cancel();
   const [[header = []] = []] = missing;
   if (missing.size > 0) throw new Error(`No guide has the table: ${header.join(", ")}`);
   return guides;

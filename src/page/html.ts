@@ -19,10 +19,10 @@ export class Html {
 }
 
 /** Content of a template: text, which is escaped; HTML; a list of both; or nothing. */
-export type Content = string | number | Html | undefined | readonly Content[];
+export type Content = string | number | Html | false | undefined | readonly Content[];
 
 /**
- * Creates HTML from a template, without whitespace around it. Text is escaped for elements and quoted attributes.
+ * Creates HTML from a template, without the whitespace around it, and without line breaks between its tags. Text is escaped for elements and quoted attributes.
  *
  * @example
  * ```ts
@@ -33,16 +33,12 @@ export type Content = string | number | Html | undefined | readonly Content[];
  * ```
  */
 export function html(strings: TemplateStringsArray, ...contents: readonly Content[]): Html {
-  return new Html(strings.map((text, index) => text + render(contents[index])).join("").trim());
-}
-
-/** Creates HTML from a sentence with `code` in backticks. */
-export function prose(text: string): Html {
-  return html`${text.split("`").map((part, index) => index % 2 === 1 ? html`<code>${part}</code>` : part)}`;
+  const texts = strings.map((text) => text.replaceAll(/>\n\s+</g, "><").replaceAll(/\n\s+/g, "\n"));
+  return new Html(texts.map((text, index) => text + render(contents[index])).join("").trim());
 }
 
 function render(content: Content): string {
-  if (content === undefined) return "";
+  if (content === undefined || content === false) return "";
   if (content instanceof Html) return content.toString();
   if (typeof content === "object") return content.map(render).join("");
   return String(content).replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? character);

@@ -1,32 +1,21 @@
+// The page, in one response.
 import type { DeclaredOperation } from "../web/mod.ts";
-import { bodyTypeOf, errorsOfAll, isDocumented } from "../web/openapi.ts";
-import { ACCESS, BASE_PATH, type Catalogue } from "../resource/mod.ts";
+import { bodyTypeOf, errorsOfAll } from "../web/openapi.ts";
+import { inWords } from "../web/headers.ts";
+import { resolved } from "../web/schema.ts";
+import { ACCESS, BASE_PATH, type Catalogue, needsToken, type Plans } from "../resource/mod.ts";
 import { type Environment, keyStart } from "../accounts/api_key.ts";
+import { planOf } from "../accounts/plans.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
-import { consoleSection, exampleOf } from "./console.ts";
-import {
-  conditionsSection,
-  copyable,
-  errorsSection,
-  healthSection,
-  integersSection,
-  limitsSection,
-  nounsOf,
-  retriesSection,
-} from "./guide.ts";
-import { Html, html } from "./html.ts";
-import {
-  ICON_COLOURS,
-  LEAD,
-  PALETTE,
-  PRINT_SHAPES,
-  SOURCE,
-  SUMMARY,
-  TAGLINE,
-  THEME_COLOURS,
-} from "../catalogue/identity.ts";
-import { referenceSection } from "./reference.ts";
-import { buildRequest, KEY_PLACEHOLDER, ORIGIN_PLACEHOLDER, sample } from "./script/request.js";
+import { CHROMA, HUES, LEAD, PRINT_SHAPES, SOURCE, SUMMARY, TAGLINE } from "../catalogue/identity.ts";
+import { consoleSection } from "./console.ts";
+import { type Content, Html, html } from "./html.ts";
+import { copyable, type Section, sectionsOf } from "./markdown.ts";
+import { errorList, exampleOf, referenceSection } from "./reference.ts";
+import * as consoling from "./script/console.js";
+import * as documenting from "./script/document.js";
+import * as limits from "./script/limits.js";
+import * as requesting from "./script/request.js";
 
 /** Options of {@linkcode renderPage}. */
 export interface PageOptions {
@@ -44,60 +33,43 @@ export interface PageOptions {
   readonly operations: () => readonly DeclaredOperation[];
 }
 
-/** The modules of the script. Each imports only those before it. */
-export const MODULES: readonly string[] = [
-  "text",
-  "request",
-  "limits",
-  "document",
-  "key",
-  "meter",
-  "composer",
-  "answer",
-  "waits",
-  "console",
-  "start",
-];
+/** Path of the changes in each version. */
+export const CHANGES_PATH = "/docs/changes";
+/** The changes in each version, in Markdown. */
+export const CHANGES: string = read("../CHANGES.md");
+const GUIDE = read("guide.md");
+const PALETTE = `:root{--hue:${HUES.accent};--paper-hue:${HUES.paper};--chroma:${CHROMA}}`;
+/** The style: the colours of this service, and the sheet that they fill. */
+export const STYLE: string = PALETTE + read("page.css").replaceAll(/\n\s*/g, "");
+/** The script: what its modules export, each from its own source, so that the page needs no second request. */
+export const SCRIPT: string = [
+  ...[requesting, limits, documenting, consoling].flatMap((module) => Object.entries(module).map(declared)),
+  "start();",
+].join("\n");
 
-/** The style in one piece. */
-export const STYLE: string = withoutComments(PALETTE + read("page.css"));
-/** The script in one piece, so that the page needs no second request. */
-export const SCRIPT: string = MODULES.map((name) => unbound(read(`script/${name}.js`))).join("\n");
-
+const PRINT_HTML = new Html(PRINT_SHAPES.replaceAll('"', "'"));
 /** The icon: a print in the page's colours. */
-export const ICON: string = String(
-  html`
-    <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
-      <rect width="32" height="32" rx="8" fill="${ICON_COLOURS[0]}" />
-      <g fill="${ICON_COLOURS[1]}">${new Html(PRINT_SHAPES)}</g>
-    </svg>
-  `,
-);
+export const ICON: Html = html`
+  <svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>
+    <rect width='32' height='32' rx='8' fill='oklch(40% ${0.18 * CHROMA} ${HUES.accent})' />
+    <g fill='oklch(98% ${0.01 * CHROMA} ${HUES.paper})'>${PRINT_HTML}</g>
+  </svg>
+`;
 
-/** Advice for visitors without the script, which otherwise replaces the placeholder. */
-const REPLACE_HOST = "In the commands, replace THIS_HOST with the host of this page.";
-/** Sections that the table of contents links to. */
-const CONTENTS = [["operations", "Operations"], ["limits", "Limits"], ["errors", "Errors"], [
-  "retries",
-  "Retries",
-], [
-  "health",
-  "Health",
-]];
-
-/** Reads a file in this folder. Before Deno 2.6, text imports would need an unstable flag in each configuration. */
+/** Reads a file while the module loads, because the service then gives up its access to files. */
 function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** A module without imports and exports, for one script in which all modules share a scope. */
-function unbound(module: string): string {
-  return withoutComments(module).replaceAll(/^import [^;]+;\n/gm, "").replaceAll(/^export /gm, "");
+function unindented(text: string): string {
+  return text.replaceAll(/\n +/g, "\n");
 }
 
-/** The text of a style or a script without the comments that begin a line. */
-function withoutComments(text: string): string {
-  return text.replaceAll(/^[ \t]*(?:\/\/.*|\/\*[^]*?\*\/)\n/gm, "").replaceAll(/\n\n+/g, "\n");
+/** A function or a constant as a script declares it. */
+function declared([name, value]: [name: string, value: unknown]): string {
+  return typeof value === "function"
+    ? unindented(String(value))
+    : `const ${name} = ${JSON.stringify(value)};`;
 }
 
 /**
@@ -106,119 +78,191 @@ function withoutComments(text: string): string {
  */
 export function renderPage(options: PageOptions): string {
   const { publicUrl = "", catalogue, environment, signUpIsOpen, version, securityContact } = options;
-  const { title, resources } = catalogue;
-  const nouns = nounsOf(resources);
-  const sampleBase = publicUrl || ORIGIN_PLACEHOLDER;
-  const operations = options.operations().filter((operation) => isDocumented(operation, BASE_PATH));
+  const operations = options.operations().filter(({ tag, access }) =>
+    tag !== undefined && !needsToken(access)
+  );
+  const { title, plans, keyPrefix } = catalogue;
+  const sections = guideOf(operations, options);
+  // Start and Authentication precede the operations.
+  const [before, after] = [sections.slice(0, 2), sections.slice(2)];
   const page = html`
     <!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
-        <meta name="color-scheme" content="light dark">
-        <meta name="theme-color" media="(prefers-color-scheme: light)" content="${THEME_COLOURS.light}">
-        <meta name="theme-color" media="(prefers-color-scheme: dark)" content="${THEME_COLOURS.dark}">
         <meta name="description" content="${SUMMARY}">
         <title>${title}: ${TAGLINE}</title>
-        <link rel="icon" href="data:image/svg+xml,${encodeURIComponent(ICON)}">
+        <link rel="icon" href="data:image/svg+xml,${ICON}">
         <style>${new Html(STYLE)}</style>
       </head>
-      <body data-sign-up="${signUpIsOpen ? "open" : "closed"}">
-    ${symbol()}
-    <a class="skip" href="#content">Skip to the content</a>
-    ${bar(title)}
-    <main id="content" tabindex="-1">
-    <div class="hero words">
-      <h1>${title}</h1>
-      <p class="lead">${LEAD.map((sentence) => [html`<span>${sentence}</span>`, " "])}</p>
-    </div>
-    ${consoleSection(operations, { publicUrl, environment, catalogue, signUpIsOpen })}
-    <div class="words">
-    ${steps(operations, sampleBase, signUpIsOpen)}
-    <p class="small">
-      This is a ${environment} service: its keys begin with <code>${keyStart(
-        catalogue.keyPrefix,
-        environment,
-      )}</code>.
-    </p>
-    ${referenceSection(operations, { base: publicUrl, original: catalogue.interface.original })}
-    ${limitsSection(catalogue.plans)}
-    ${errorsSection(errorsOfAll(operations, PROXY_ERRORS))}
-    ${retriesSection(nouns)}
-    ${conditionsSection(nouns)}
-    ${integersSection(resources)}
-    ${healthSection(publicUrl, sampleBase)}
-    </div>
-    </main>
-    <footer class="words small">
-      <p>${title} ${version}</p>
-      <p>${catalogue.interface.license.name} licence</p>
-      ${SOURCE === undefined ? "" : html`<p><a href="${SOURCE}">Source</a></p>`}
-      ${securityContact === undefined ? "" : html`<p><a href="${securityContact}">Contact</a></p>`}
-      <p><a href="${publicUrl}/ready">Status</a></p>
-    </footer>
-    <p id="announcement" class="quiet" role="status"></p>
-    <script type="module">${new Html(SCRIPT)}</script>
+      <body>
+        <svg class="quiet" aria-hidden="true">
+          <symbol id="print" viewBox="4 4 24 24">
+            ${PRINT_HTML}
+            <path class="cross" d="M8 8l16 16m0-16L8 24"/>
+          </symbol>
+        </svg>
+        <a class="skip" href="#content">Skip to the content</a>
+        <header id="bar">
+          ${home(title)}
+          <button type="button" popovertarget="contents">Contents</button>
+          <a class="scripted" href="#console">Console</a>
+        </header>
+        ${contents(title, operations, after)}
+        <main id="content" tabindex="-1">
+          <div class="hero">
+            <h1>${title}</h1>
+            ${LEAD.map((sentence) => html`<p class="lead">${sentence}</p>`)}
+            <p class="links">
+              <a href="${publicUrl}${BASE_PATH}/openapi.json">OpenAPI 3.1</a>
+              <a href="${publicUrl}${CHANGES_PATH}">Changes</a>
+              ${SOURCE && html`<a href="${SOURCE}">Source: make your own</a>`}
+            </p>
+          </div>
+          ${consoleSection(operations, {
+            base: publicUrl,
+            keyStart: keyStart(keyPrefix, environment),
+            signUpIsOpen,
+            limit: planOf(plans, {}).limits.minute,
+          })}
+          <div class="text">
+            ${before.map(section)}
+            ${referenceSection(operations)}
+            ${after.map(section)}
+            <footer>
+              <span>${title} ${version}</span>
+              <span>${catalogue.interface.license.name} licence</span>
+              ${securityContact && html`<a href="${securityContact}">Contact</a>`}
+              <a href="${publicUrl}/ready">Status</a>
+            </footer>
+          </div>
+        </main>
+        <p id="news" class="quiet" role="status"></p>
+        <script type="module">${new Html(SCRIPT)}</script>
       </body>
     </html>
   `;
   return `${page}\n`;
 }
 
-/** The shape of a print, with the cross of a failed request. */
-function symbol(): Html {
+function home(title: string): Html {
+  return html`<a class="home" href="#content"><svg aria-hidden="true"><use href="#print" /></svg>${title}</a>`;
+}
+
+/** The contents: a column, or a popover on narrow screens. */
+function contents(title: string, operations: readonly DeclaredOperation[], guide: readonly Section[]): Html {
+  const entry = (id: string, text: Content) => html`<li><a href="#${id}">${text}</a></li>`;
+  const group = (name: string, entries: readonly Html[]) =>
+    html`
+      <div>
+        <p>${name}</p>
+        <ul>${entries}</ul>
+      </div>
+    `;
+  const groups = Map.groupBy(operations, ({ tag }) => tag?.name ?? "");
   return html`
-    <svg class="quiet" aria-hidden="true">
-      <symbol id="print" viewBox="4 4 24 24">
-        ${new Html(PRINT_SHAPES)}
-        <path class="cross" d="M8 8l16 16m0-16L8 24"/>
-      </symbol>
-    </svg>
+    <nav id="contents" popover aria-label="Contents">
+      ${home(title)}
+      <input id="filter" type="search" class="scripted" placeholder="Filter" aria-label="Filter the contents">
+      <ul>${entry("start", "Start")}${entry("authentication", "Authentication")}</ul>
+      ${[...groups].map(([name, own]) =>
+        group(
+          name,
+          own.map(({ id, summary, method }) => entry(id, html`${summary} <b>${method}</b>`)),
+        )
+      )}
+      ${group("Guide", guide.map(({ id, title }) => entry(id, title)))}
+      <p id="unfound" hidden>Nothing matches.</p>
+    </nav>
   `;
 }
 
-/** The bar with the table of contents. On narrow screens it has a link to the console, too. */
-function bar(title: string): Html {
+function section({ id, title, content }: Section): Html {
   return html`
-    <header class="bar">
-      <a class="home" href="#content" aria-label="${title}: to the top"><svg><use href="#print"/></svg></a>
-      <nav id="contents" aria-label="Contents">${CONTENTS.map(([id = "", title = ""]) =>
-        html`<a href="#${id}">${title}</a>`
-      )}</nav>
-      <a class="to-console scripted" href="#console">Console</a>
-    </header>
+    <section id="${id}"
+      aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>${content}</section>
   `;
 }
 
-/** The steps to the first call. */
-function steps(operations: readonly DeclaredOperation[], base: string, signUpIsOpen: boolean): Html {
-  const signUp = operations.find(({ access }) => access === ACCESS.address);
+/** The guide, with what the catalogue and the settings of the service decide. */
+function guideOf(
+  operations: readonly DeclaredOperation[],
+  { publicUrl = "", environment, signUpIsOpen, catalogue: { resources, plans, keyPrefix } }: PageOptions,
+): Section[] {
+  const base = publicUrl || requesting.ORIGIN_PLACEHOLDER;
   const [first] = operations;
+  const signUp = operations.find(({ access }) => access === ACCESS.address);
+  const exact = new Set(
+    resources.flatMap(({ fields }) => Object.entries(fields))
+      .filter(([, schema]) => resolved(schema).format === "int64").map(([name]) => name),
+  );
+  return sectionsOf(GUIDE, {
+    links: { "../CHANGES.md": `${publicUrl}${CHANGES_PATH}` },
+    slots: {
+      base: html`
+        <p>
+          The base URL is <code>${base}${BASE_PATH}</code>. Tools read
+          <a href="${publicUrl}${BASE_PATH}/openapi.json">openapi.json</a>, an OpenAPI 3.1 document.
+        </p>
+        <p class="unscripted">The console needs JavaScript. ${publicUrl === "" &&
+          "In the commands, replace THIS_HOST with the host of this page."}</p>
+      `,
+      "sign-up": signUpIsOpen && signUp
+        ? copyable("sign-up", curl(signUp, base))
+        : html`<p>Here, sign-up is closed. Operators run <code>deno task accounts create</code>.</p>`,
+      call: first && copyable("first-call", curl(first, base)),
+      keys: html`<p>This is a ${environment} service: its keys begin with <code>${
+        keyStart(keyPrefix, environment)
+      }</code>.</p>`,
+      plans: plansTable(plans),
+      errors: errorList(errorsOfAll(operations, PROXY_ERRORS)),
+      integers: exact.size > 0 && html`
+        <p>In this service, ${["id", ...exact].map((
+          name,
+          index,
+        ) => [index > 0 && ", ", html`<code>${name}</code>`])}.</p>
+      `,
+      deprecations: html`
+        <ul>${operations.map(({ id, summary, deprecated }) =>
+          deprecated && html`<li><a href="#${id}">${summary}</a>: until ${inWords(deprecated.sunset)}.</li>`
+        )}</ul>
+      `,
+    },
+  });
+}
+
+function plansTable({ limits, own }: Plans): Html {
   return html`
-    <ol class="steps">
-      <li
-        class="scripted if-open"><b>Make a key.</b> One click, no email. It sends your first call right away.</li>
-      <li class="if-closed">
-        <b>Bring a key.</b> The operator creates it with <code>deno task accounts create</code>.
-      </li>
-      <li class="scripted"><b>Change the request.</b> Edit the underlined parts; dim parts are not sent.</li>
-      <li>
-        <span class="scripted"><b>Take it with you</b> as curl, JavaScript or Python.</span> From a shell:
-        <p class="unscripted">The console needs JavaScript. ${base === ORIGIN_PLACEHOLDER
-          ? REPLACE_HOST
-          : ""}</p>
-        ${signUp && signUpIsOpen ? copyable("sign-up-curl", "the sign-up", curl(signUp, base)) : ""}
-        ${first && copyable("first-curl", "the first call", curl(first, base))}
-      </li>
-    </ol>
+    <table>
+      <thead>
+        <tr>
+          <th>Plan</th>
+          <th>Requests a minute</th>
+          <th>a day</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${Object.entries(limits).map(([plan, { minute, day }]) =>
+          html`
+            <tr>
+              <th scope="row">${plan}</th>
+              <td>${minute.toLocaleString("en")}</td>
+              <td>${day.toLocaleString("en")}</td>
+            </tr>
+          `
+        )}
+        <tr><th scope="row">${own}</th><td colspan="2">as agreed</td></tr>
+      </tbody>
+    </table>
   `;
 }
 
 /** A curl command for the operation, with the example of its body. */
 function curl(operation: DeclaredOperation, base: string): string {
   const { method, path, access, body } = operation;
-  const key = access === ACCESS.key ? KEY_PLACEHOLDER : "";
-  const target = { base, method, path, bodyType: bodyTypeOf(operation), key };
-  return sample("curl", buildRequest(target, [], exampleOf(body)));
+  const key = access === ACCESS.key ? requesting.KEY_PLACEHOLDER : "";
+  const fields = [{ name: "body", place: "body", value: exampleOf(body, 0) }];
+  const target = { base, method, path, type: bodyTypeOf(operation), key };
+  return requesting.sample("curl", requesting.buildRequest(target, fields));
 }

@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { CompressedText, operation, Representation } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../resource/mod.ts";
 import type { Part } from "../operator/part.ts";
-import { ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
+import { CHANGES, CHANGES_PATH, ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** The page. */
 export const PAGE: Part = { operations: pageOperations };
 
-/** Public operations of the page: the page itself, and its icon. */
+/** Public operations of the page: the page itself, its icon, and the changes that it links to. */
 function pageOperations(options: PageOptions): Operation[] {
   const common = { method: "GET", access: ACCESS.public } as const;
-  const icon = new Representation(ICON, {
+  const icon = new Representation(`${ICON}`, {
     type: "image/svg+xml",
     headers: { "cache-control": "max-age=86400" },
   });
@@ -35,7 +35,13 @@ function pageOperations(options: PageOptions): Operation[] {
       (_input, { request }) => icon.respondTo(request.headers.get("if-none-match") ?? undefined),
     );
 
-  return [getPage, iconAt("getIcon", "/favicon.svg"), iconAt("getFavicon", "/favicon.ico")];
+  const changes = new Representation(CHANGES, { type: "text/markdown; charset=utf-8" });
+  const getChanges = operation(
+    { ...common, id: "getChanges", path: CHANGES_PATH, summary: "Get the changes in each version" },
+    (_input, { request }) => changes.respondTo(request.headers.get("if-none-match") ?? undefined),
+  );
+
+  return [getPage, getChanges, iconAt("getIcon", "/favicon.svg"), iconAt("getFavicon", "/favicon.ico")];
 }
 
 /** Headers of the page. The policy (CSP 3) allows only the page's own script and style, and calls to the service. */

@@ -1,113 +1,185 @@
-// The reference: each operation as a line that a click opens.
-import type { DeclaredOperation, ErrorKind } from "../web/mod.ts";
-import { errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
-import { ACCESS } from "../resource/mod.ts";
-import { section } from "./guide.ts";
-import { type Content, type Html, html, prose } from "./html.ts";
+// The reference: what every operation accepts and returns, from its declaration.
+import { type DeclaredOperation, type ErrorKind, FIX } from "../web/mod.ts";
+import { answerHeadersOf, bodyTypeOf, errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
+import { inWords } from "../web/headers.ts";
+import { resolved, type Schema, stringifyJson } from "../web/schema.ts";
+import { type Content, type Html, html } from "./html.ts";
+import { copyable, inline } from "./markdown.ts";
 
-/** All operations, by tag. Those that the `original` version of the interface does not have are marked. */
-export function referenceSection(
-  operations: readonly DeclaredOperation[],
-  { base, original }: { readonly base: string; readonly original: string | undefined },
-): Html {
-  const ofKeys = commonErrors(operations.filter(({ access }) => access === ACCESS.key));
-  const ofBodies = commonErrors(operations.filter(({ body }) => body)).difference(ofKeys);
-  return section("operations", "Operations", [
-    [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([tag, own]) => [
-      html`<h3>${tag}</h3>`,
-      own.map((operation) =>
-        article(
-          operation,
-          original !== undefined && operation.isExtension === true,
-          new Set(errorsOf(operation)).difference(ofKeys).difference(ofBodies),
-        )
-      ),
-    ]),
+/** A description, and the named ones that it refers to. */
+type Described = Pick<Schema, "json" | "definitions">;
+
+/** Questions of the console before an operation is sent, which may end the key. */
+const QUESTIONS: Readonly<Record<string, { readonly question: string; readonly ends?: true }>> = {
+  closeAccount: { question: "This closes your account permanently. Continue?", ends: true },
+  rotateKey: { question: "This makes a new key, and your key stops working soon. Continue?" },
+};
+/** Titles of the places of parameters. */
+const PLACES = [["path", "Path"], ["query", "Query"], ["header", "Headers"]] as const;
+
+/** The operations by tag. */
+export function referenceSection(operations: readonly DeclaredOperation[]): Html {
+  const groups = [...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, own]) =>
     html`
-      <p class="small">
-        ${original && `* Not part of the original interface, version ${original}.`} For tools, there is
-        <a href="${base}/v1/openapi.json">openapi.json</a>, an OpenAPI 3.1 document.
-      </p>
-      <p class="small">Every operation that needs a key can return ${links(ofKeys)}; with a body, also
-        ${links(ofBodies)}.</p>
-    `,
-  ]);
-}
-
-/** The errors that all these operations have in common. */
-function commonErrors(operations: readonly DeclaredOperation[]): ReadonlySet<ErrorKind> {
-  const [first = new Set<ErrorKind>(), ...others] = operations.map((operation) =>
-    new Set(errorsOf(operation))
+      <h2>${tag?.name}</h2>
+      <p>${tag?.description}.</p>
+      ${own.map(article)}
+    `
   );
-  return others.reduce((common, codes) => common.intersection(codes), first);
+  return html`<section id="operations" aria-label="Operations">${groups}</section>`;
 }
 
-function links(kinds: ReadonlySet<ErrorKind>): Content {
-  const sorted = [...kinds].sort((one, other) => one.status - other.status);
-  return sorted.map(({ code }, index) => [
-    index === 0 ? "" : index === sorted.length - 1 ? " or " : ", ",
-    html`<a href="#error-${code}"><code>${code}</code></a>`,
-  ]);
-}
-
-/**
- * An operation: its line; its inputs, except Prefer, which the page explains once; its responses; and the errors that are
- * not common to all operations.
- */
-function article(operation: DeclaredOperation, isMarked: boolean, errors: ReadonlySet<ErrorKind>): Html {
-  const { id, method, path, summary, description, deprecated, answers } = operation;
+function article(operation: DeclaredOperation): Html {
+  const { id, method, path, summary, description, deprecated, body, answers, access, isVital } = operation;
+  const inputs = inputsOf(operation);
+  const errors = errorsOf(operation).toSorted((one, other) => one.status - other.status);
   return html`
-    <details class="operation">
-      <summary>
-        <h4><b>${method}</b> <code>${path}</code>
-          <span>${summary}${isMarked ? " *" : ""} ${deprecated ? html`<em>deprecated</em>` : ""}</span></h4>
-      </summary>
-      <article id="${id}" aria-label="${summary}">
-        <a class="try scripted" href="#${id}" data-try="${id}" aria-label="Try it: ${summary}">Try it</a>
-        ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
-        ${deprecated
-          ? html`<p>Its responses have the headers <code>Deprecation</code>, <code>Sunset</code> and
-          <code>Link</code>. Log them in your client.</p>`
-          : ""}
-        <dl class="rows">
-          ${inputsOf(operation).filter(({ name }) => name !== "Prefer").map(row)}
-          <div>
-            <dt>responses</dt>
-            <dd>${Object.entries(answers).map(([status, { description }]) =>
-              html`<p><code class="ok">${status}</code> ${prose(description)}</p>`
-            )}</dd>
-          </div>
-          ${errors.size === 0 ? "" : html`
-            <div>
-              <dt>errors</dt>
-              <dd>${links(errors)}</dd>
-            </div>
-          `}
-        </dl>
-      </article>
-    </details>
+    <article id="${id}" data-method="${method}" data-path="${path}" data-access="${access.name}"
+      ${[
+        attribute("vital", isVital && "rotation"),
+        attribute("type", bodyTypeOf(operation)),
+        attribute("question", QUESTIONS[id]?.question),
+        attribute("ends", QUESTIONS[id]?.ends && "yes"),
+        attribute("sunset", deprecated && inWords(deprecated.sunset)),
+      ]}>
+      <h3><a href="#${id}">${summary}</a> ${deprecated && html`<em>deprecated</em>`}</h3>
+      <p class="line"><b>${method}</b> <code>${path}</code></p>
+      ${description && html`<p>${inline(description)}</p>`}
+      ${PLACES.map(([place, title]) => {
+        const own = inputs.filter((input) => input.place === place);
+        return own.length > 0 && [html`<h4>${title}</h4>`, list(own.map(parameter))];
+      })}
+      ${body && [
+        html`<h4>Body <code>${bodyTypeOf(operation)}</code></h4>`,
+        fieldsOf(body, ["required", ""]),
+        copyable(`${id}-body`, exampleOf(body)),
+      ]}
+      <h4>Responses</h4>
+      ${Object.entries(answers).map(([status, answer], index) =>
+        html`
+          <details ${index === 0 && html`open`}>
+            <summary><b class="ok">${status}</b> <span data-status="${status}">${inline(
+              answer.description,
+            )}</span></summary>
+            ${answer.body && fieldsOf(answer.body, ["", "may be missing"])}
+            ${exampleOf(answer.body) &&
+              copyable(`${id}-${status}`, exampleOf(answer.body))}
+            ${list(
+              answerHeadersOf(operation, answer).map(([name, meaning]) =>
+                row(html`<code>${name}</code> <i>header</i>`, meaning)
+              ),
+            )}
+          </details>
+        `
+      )}
+      <details>
+        <summary><b class="bad">${[...new Set(errors.map(({ status }) => status))].join(
+          " ",
+        )}</b> Errors</summary>
+        ${list(errors.map((kind) => errorRow(kind)))}
+      </details>
+    </article>
   `;
 }
 
-/** An input of a request, with the first sentence of its description. The OpenAPI document has the rest. */
-function row({ name, place, isRequired, schema }: InputMember): Html {
-  const [sentence = ""] = /^.*?\.(?= [A-Z])|^.*/.exec(schema.description ?? "") ?? [];
-  const facts = [place, typeOf(schema), ...(isRequired ? ["required"] : [])].join(", ");
+/** An attribute for the script, unless its value is empty. */
+function attribute(name: string, value: string | false | undefined): Content {
+  return value ? [html`data-${name}="${value}"`, " "] : undefined;
+}
+
+/** Every error, with an anchor that the reference and the console link to. */
+export function errorList(kinds: readonly ErrorKind[]): Content {
+  return list(kinds.map((kind) => errorRow(kind, html`id="error-${kind.code}"`)));
+}
+
+function errorRow({ code, status, means, todo }: ErrorKind, attributes?: Content): Html {
+  const term = html`<b>${status}</b> <a href="#error-${code}">${code}</a>`;
+  return row(term, [means, todo !== FIX && [" ", html`<span>${todo}</span>`]], attributes);
+}
+
+/** A parameter. The script makes a field of the console from it. */
+function parameter({ name, place, isRequired, schema }: InputMember): Html {
+  const [example] = schema.examples ?? [];
+  const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum;
+  // An example of a header is a good choice. That of an id would belong to someone else.
+  const isSent = place === "header" && typeof example === "string";
+  const attributes = [
+    attribute("place", place),
+    attribute("choices", choices?.join(" ")),
+    attribute("value", isSent && example),
+    attribute("absent", isRequired ? "required" : String(schema.default ?? "")),
+  ];
+  return field(
+    name,
+    { json: schema, definitions: {} },
+    isRequired && "required",
+    isSent && [" For example ", html`<code>${example}</code>`, "."],
+    attributes,
+  );
+}
+
+/** The fields of an object or of the objects in a list, each with a mark: for one that is required, or for one that is not. */
+function fieldsOf(schema: Described, marks: readonly [required: string, other: string]): Content {
+  const { definitions } = schema;
+  const { properties = {}, required = [], items } = resolved(schema);
+  if (items) return fieldsOf({ json: items, definitions }, marks);
+  const fields = Object.entries(properties).filter(([, { readOnly }]) => !readOnly).map(([name, json]) => {
+    const own = { json, definitions };
+    return field(name, own, marks[required.includes(name) ? 0 : 1], fieldsOf(own, marks));
+  });
+  return list(fields);
+}
+
+function field(
+  name: string,
+  schema: Described,
+  mark: string | false,
+  more: Content,
+  attributes?: Content,
+): Html {
+  const term = html`<code>${name}</code> <i>${typeOf(schema)}</i> ${mark && html`<em>${mark}</em>`}`;
+  return row(term, [inline(resolved(schema).description ?? ""), more], attributes);
+}
+
+function list(rows: readonly Html[]): Content {
+  return rows.length > 0 && html`<dl>${rows}</dl>`;
+}
+
+function row(term: Content, meaning: Content, attributes?: Content): Html {
   return html`
-    <div>
-      <dt><code>${name}</code></dt>
-      <dd><i>${facts}.</i> ${prose(sentence)}</dd>
+    <div ${attributes}>
+      <dt>${term}</dt>
+      <dd>${meaning}</dd>
     </div>
   `;
 }
 
-/** Type and bounds of a value in words. */
-function typeOf({ type, format, enum: values, ...rest }: InputMember["schema"]): string {
+/** The schema's example as JSON text, indented by `indent` spaces; empty if there is none. */
+export function exampleOf(schema: Schema | undefined, indent = 2): string {
+  const [example] = (schema && resolved(schema).examples) ?? [];
+  return example === undefined ? "" : stringifyJson(example, indent);
+}
+
+/** Type, bounds and default of a value in words. */
+function typeOf(schema: Described): string {
+  const { type, format, enum: values, items, ...json } = resolved(schema);
+  const [name = "", ...others] = [type ?? []].flat();
+  const own = items ? `list of ${typeOf({ json: items, definitions: schema.definitions })}` : format ?? name;
   // A schema has the bounds of one type only.
-  const low = rest.minimum ?? rest.minLength;
-  const high = rest.maximum ?? rest.maxLength ?? rest.maxItems;
-  const unit = rest.maxLength ? " characters" : rest.maxItems ? " items" : "";
-  const bounds = high === undefined ? "" : `, ${low === undefined ? "at most " : `${low} to `}${high}${unit}`;
-  const otherwise = rest.default === undefined ? "" : `, default ${rest.default}`;
-  return (values?.join(" | ") ?? `${format ?? String(type).replace(",", " or ")}${bounds}`) + otherwise;
+  const low = json.minimum ?? json.minLength;
+  const high = json.maximum ?? json.maxLength ?? json.maxItems;
+  const unit = json.maxLength ? " characters" : json.maxItems ? " items" : "";
+  const bounds = [
+    ...(high !== undefined
+      ? [`${low === undefined ? "at most " : `${number(low)} to `}${number(high)}${unit}`]
+      : json.minimum !== undefined
+      ? [`at least ${json.minimum}`]
+      : []),
+    ...(json.default === undefined ? [] : [`default ${json.default}`]),
+  ];
+  return [values?.map(String).join(" | ") ?? [own, ...others].join(" or "), ...bounds].join(", ");
+}
+
+function number(value: number): string {
+  return value === Number.MAX_SAFE_INTEGER ? "2^53 − 1" : value.toLocaleString("en");
 }

@@ -185,6 +185,15 @@ function headersOf({ deprecated, headers }: DeclaredOperation): readonly string[
   return [...(deprecated ? DEPRECATION_HEADERS : []), ...("Prefer" in headers ? ["Preference-Applied"] : [])];
 }
 
+/** The names and meanings of a successful response's headers, except those that all responses have. */
+export function answerHeadersOf(
+  operation: DeclaredOperation,
+  { headers = [] }: Answer,
+): (readonly [name: string, meaning: string])[] {
+  const names = [...headers, ...headersOf(operation)];
+  return names.map((name) => [name, HTTP_HEADERS[name]?.description ?? ""]);
+}
+
 function answerObject(
   { description, body, headers = [] }: Answer,
   operation: DeclaredOperation,

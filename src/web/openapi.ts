@@ -47,5 +47,5 @@ export {
   inputsOf,
   isDocumented,
 } from "./declared.ts";
-export { type Interface, openApiDocument } from "./document.ts";
+export { answerHeadersOf, type Interface, openApiDocument } from "./document.ts";
 export { requiredHeader } from "./response_headers.ts";

@@ -4,22 +4,34 @@ import type { JsonSchema } from "./schema_types.ts";
 /** A count, or a number of seconds. It can exceed 32 bits. */
 const COUNT = int64({ minimum: 0 }).json;
 
+/** The description of a header of responses in an OpenAPI document. */
+export interface ResponseHeader {
+  readonly description: string;
+  readonly example: string | number;
+  readonly schema: JsonSchema;
+  readonly required?: true;
+}
+
 /** Describes a header of responses in an OpenAPI document. By its example, it is a text or a count. */
 function header(
   description: string,
   example: string | number,
   schema: JsonSchema = typeof example === "number" ? COUNT : { type: "string" },
-): object {
+): ResponseHeader {
   return { description, schema, example };
 }
 
 /** Describes a header that every response has which lists it. By its example, it is a text or a count. */
-export function requiredHeader(description: string, example: string | number, schema?: JsonSchema): object {
+export function requiredHeader(
+  description: string,
+  example: string | number,
+  schema?: JsonSchema,
+): ResponseHeader {
   return { ...header(description, example, schema), required: true };
 }
 
 /** Descriptions of HTTP's headers. */
-export const HTTP_HEADERS: Readonly<Record<string, object>> = {
+export const HTTP_HEADERS: Readonly<Record<string, ResponseHeader>> = {
   "Retry-After": requiredHeader("Seconds to wait before the next request", 21, { ...COUNT, minimum: 1 }),
   "WWW-Authenticate": requiredHeader("The challenge (RFC 6750)", 'Bearer realm="store"'),
   "Cache-Control": requiredHeader("Whether the response may be cached (RFC 9111)", "private, no-cache"),

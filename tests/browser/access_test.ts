@@ -1,18 +1,167 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Buffer } from "node:buffer";
-import type { Page } from "playwright-core";
-import { check, openAll } from "./axe.ts";
 import { IDS, LIST, PATH, SHIPPED } from "../process/shipped.ts";
-import { call, choose, paste, settle, signUp, SIZES, status, visit } from "./browser.ts";
+import { check, checkFit } from "./axe.ts";
+import { answer, call, paste, settle, signUp, SIZES, text, visit } from "./browser.ts";
 
-const MAX_HEIGHT = 7_000;
-const MAX_PAGES = 8;
+const WIDE = { viewport: { width: 1280, height: 800 } };
 
-Deno.test("page is usable with only the keyboard up to the first call", async () => {
+/** Contrasts (WCAG 2) of the page's texts and prints, by what they are of. */
+function contrasts() {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const luminance = (colour: string) => {
+    if (!canvas) throw new Error("There is no canvas");
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red = 0, green = 0, blue = 0] = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => {
+      const value = byte / 255;
+      return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const probe = document.body.appendChild(document.createElement("i"));
+  const colour = (parent: string, name: string) => {
+    document.querySelector(parent)?.append(probe);
+    probe.style.color = `var(${name})`;
+    return luminance(getComputedStyle(probe).color);
+  };
+  const found: [string, number][] = [];
+  for (const parent of ["main", "#console"]) {
+    for (const ground of ["--paper", "--well"]) {
+      for (const name of ["--ink", "--soft", "--accent", "--ok", "--bad", "--wait", "--edge", "--unused"]) {
+        const [low = 0, high = 0] = [colour(parent, ground), colour(parent, name)].sort((one, other) =>
+          one - other
+        );
+        found.push([`${parent} ${ground} ${name}`, (high + 0.05) / (low + 0.05)]);
+      }
+    }
+  }
+  probe.remove();
+  return found;
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  Deno.test(`page keeps a contrast of 7:1 with 24 hues, and 3:1 to 4:1 of unused prints, ${colorScheme}`, async () => {
+    await using visitor = await visit({ colorScheme });
+    for (let hue = 0; hue < 360; hue += 15) {
+      await visitor.page.evaluate((hue) => {
+        for (const name of ["--hue", "--paper-hue"]) {
+          document.documentElement.style.setProperty(name, `${hue}`);
+        }
+      }, hue);
+      for (const [name, contrast] of await visitor.page.evaluate(contrasts)) {
+        const least = /unused|edge/.test(name) ? 3 : 7;
+        if (/unused/.test(name) && !/console --paper/.test(name)) continue;
+        assert(contrast >= least, `${hue}: ${name} has ${contrast}`);
+        if (/unused/.test(name)) assert(contrast < 4.2, `${hue}: ${name} has ${contrast}`);
+      }
+    }
+  });
+
+  for (const [width, height] of [[320, 568], [1280, 800]] as const) {
+    Deno.test(`page passes the checks of axe in every state, ${colorScheme}, ${width} px wide`, async () => {
+      const isMobile = width < 1_000;
+      await using visitor = await visit({
+        colorScheme,
+        viewport: { width, height },
+        hasTouch: isMobile,
+        isMobile,
+      });
+      const { page } = visitor;
+      page.on("dialog", (dialog) => dialog.accept());
+      for (const summary of await page.locator("article summary").all()) await summary.click();
+      for (const id of ["code", "log"]) await page.locator(`#${id} > summary`).click();
+      await check(page, "first load, all details open", "html");
+      if (isMobile) {
+        await page.getByRole("button", { name: "Contents" }).tap();
+        await check(page, "contents", "nav");
+        await page.keyboard.press("Escape");
+        const heights = await page.locator("main, #bar").locator(
+          "button:visible, summary:visible, input:visible, select:visible",
+        )
+          .evaluateAll((all) =>
+            all.filter((target) => target.getAttribute("type") !== "radio").map((target) =>
+              Math.round(target.getBoundingClientRect().height)
+            )
+          );
+        assertEquals(heights.filter((height) => height < 44), []);
+      }
+      await page.context().setOffline(true);
+      await page.locator("#make").click();
+      await page.locator("#key-note.bad").waitFor();
+      await check(page, "no key, no response");
+      await page.context().setOffline(false);
+      await signUp(page);
+      await check(page, "key created, 200");
+      assertEquals(await call(page, IDS.create), "201");
+      await check(page, "201");
+      assertEquals(await call(page, IDS.create, { body: "[]" }), "400");
+      await page.locator("#headers > summary").click();
+      await check(page, "400, headers open");
+      assertEquals(await call(page, IDS.get, { [SHIPPED.id]: "999" }), "404");
+      await check(page, "404");
+      await page.locator("#race").click();
+      await page.locator("[data-kind=race]").waitFor();
+      await settle(page);
+      await check(page, "race");
+      for (const [status, code] of [[429, "key_banned"], [503, "overloaded"]] as const) {
+        await page.unroute(`**${PATH}`);
+        await answer(page, PATH, [status, code, "Try again.", { "retry-after": "9" }]);
+        await paste(page, `as_test_${status}`);
+        await check(page, code);
+      }
+      await page.unroute(`**${PATH}`);
+      await paste(page, "as_test_wrong");
+      await check(page, "wrong key");
+    });
+  }
+
+  Deno.test(`page shows all its text without script, ${colorScheme}`, async () => {
+    await using visitor = await visit({
+      colorScheme,
+      javaScriptEnabled: false,
+      viewport: { width: 390, height: 844 },
+    });
+    const { page } = visitor;
+    assert(await page.getByRole("cell", { name: "10,000" }).isVisible());
+    assert(await page.locator("#first-call").isVisible());
+    assert(await page.getByText("replace THIS_HOST with the host of this page").isVisible());
+    assert(await page.locator(`#${IDS.create}-201`).isVisible());
+    assertEquals(await page.locator("#console, #filter").locator("visible=true").count(), 0);
+    await page.getByRole("button", { name: "Contents" }).click();
+    await page.locator(`#contents [href="#${IDS.get}"]`).click();
+    assertEquals(new URL(page.url()).hash, `#${IDS.get}`);
+    await checkFit(page, "no script");
+  });
+}
+
+for (
+  const [name, options] of [
+    ["Chromium, sign-up closed", {}],
+    ["Firefox, light", { browser: "firefox", colorScheme: "light" }],
+    ["Firefox, dark", { browser: "firefox", colorScheme: "dark" }],
+    ["Firefox, forced colours", { browser: "firefox", forcedColors: "active" }],
+    ["Firefox, 32 px", { browser: "firefox", rootSize: 32 }],
+  ] as const
+) {
+  Deno.test(`page fits at each size, and passes the checks of axe: ${name}`, async () => {
+    await using visitor = await visit(options, name.includes("closed") ? { SIGN_UP: "closed" } : {});
+    const { page } = visitor;
+    if (!name.includes("closed")) await signUp(page);
+    for (const [width, height] of SIZES) {
+      await page.setViewportSize({ width, height });
+      await checkFit(page, `${width} px`);
+      // axe reads the colours that are not forced.
+      const without = name.includes("forced") ? ["color-contrast", "color-contrast-enhanced"] : [];
+      if (width === 1_280 || width === 640) await check(page, `${width} px`, "html", without);
+    }
+  });
+}
+
+Deno.test("page is usable with only the keyboard up to the first call, and says what comes back", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   const tabTo = async (selector: string) => {
-    for (let count = 0; count < 40; count++) {
+    for (let count = 0; count < 60; count++) {
       await page.keyboard.press("Tab");
       if (await page.locator(`${selector}:focus`).count() > 0) return;
     }
@@ -24,77 +173,40 @@ Deno.test("page is usable with only the keyboard up to the first call", async ()
   await tabTo("#name");
   await page.keyboard.type("Zoë");
   await page.keyboard.press("Enter");
-  await page.locator("#key-note", { hasText: "Your key is shown only once" }).waitFor();
-  await settle(page);
-  assertEquals(await page.locator(":focus").getAttribute("id"), "send");
-  await tabTo(`#request-${IDS.list} [name=limit]`);
+  await page.locator("#send:focus").waitFor();
+  assertMatch(
+    await text(page, "#news"),
+    /^Copy it: only this tab has it\. 200 OK .*There are none yet\.$/,
+  );
+  await tabTo(`#form-${IDS.list} [name=limit]`);
   await page.keyboard.type("5");
   await page.keyboard.press("Enter");
-
-  await page.locator("#answer-head", { hasText: LIST }).waitFor();
-  await settle(page);
-  const shown = await page.locator("#answer-head, #answer-message, #answer-todo").allTextContents();
-  const said = shown.map((text) => text.trim()).filter((text) => text !== "").join(". ");
-  assertEquals(await page.locator("#announcement").textContent(), said);
+  await page.locator("#news", { hasText: `${LIST}?limit=5` }).waitFor();
 });
 
-Deno.test("page marks the current section in its contents", async () => {
-  await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
-  const { page } = visitor;
-  for (const name of ["Limits", "Operations", "Health", "Retries"]) {
-    await page.locator("#contents").getByRole("link", { name }).click();
-    await page.locator("#contents [aria-current]", { hasText: name }).waitFor();
-    assertEquals(await page.locator("#contents [aria-current]").count(), 1);
+Deno.test("page shifts nothing while it loads", async () => {
+  for (const viewport of [WIDE.viewport, { width: 390, height: 844 }]) {
+    await using visitor = await visit({ viewport });
+    const { page } = visitor;
+    const shifts = await page.evaluate(() =>
+      new Promise<number>((resolve) => {
+        const sum = (list: PerformanceObserverEntryList) =>
+          resolve(
+            list.getEntries().reduce(
+              (sum, entry) => sum + (entry as PerformanceEntry & { value: number }).value,
+              0,
+            ),
+          );
+        new PerformanceObserver(sum).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(0), 500);
+      })
+    );
+    assert(shifts < 0.02, `${shifts}`);
   }
-  await page.goto(`${visitor.origin}/#error-rate_limit_minute`);
-  await page.locator("#contents [aria-current]", { hasText: "Errors" }).waitFor();
 });
 
-Deno.test(`page is at most ${MAX_HEIGHT} px high on a wide screen, and ${MAX_PAGES} pages long on paper`, async () => {
-  await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
-  const { page } = visitor;
-  const height = await page.evaluate(() => document.documentElement.scrollHeight);
-  const pdf = new TextDecoder("latin1").decode(await page.pdf({ format: "A4" }));
-
-  assert(height <= MAX_HEIGHT, `${height} px`);
-  const pages = pdf.match(/\/Type \/Page\b/g)?.length ?? 0;
-  assert(pages >= 1 && pages <= MAX_PAGES, `${pages} pages`);
-});
-
-Deno.test("page prints the reference of every operation, and its text in one size", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await page.emulateMedia({ media: "print" });
-  const articles = page.locator("details.operation:not([open]) > article");
-  const shown = await articles.evaluateAll((all) => all.map((article) => article.checkVisibility()));
-  assertEquals(shown, Array(await page.locator("#operation option").count()).fill(true));
-  const sizes = await page.locator(".words").locator("p, li, td, dt, dd, pre, code").evaluateAll((all) =>
-    new Set(all.filter((text) => text.className !== "lead").map((text) => getComputedStyle(text).fontSize))
-      .size
-  );
-  assertEquals(sizes, 1);
-});
-
-Deno.test("page has no transitions and animations for visitors who prefer reduced motion", async () => {
+Deno.test("page changes nothing in the document while it is idle, and moves nothing for visitors who prefer that", async () => {
   await using visitor = await visit({ reducedMotion: "reduce" });
-  const { page } = visitor;
-  const limited = { "retry-after": "9" };
-  await page.route(`**${PATH}`, (route) => route.fulfill({ status: 503, headers: limited, json: {} }));
-  await paste(page, "as_test_a");
-  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait/);
-
-  const durations = await page.evaluate(() =>
-    [...document.querySelectorAll("*")].flatMap((element) =>
-      [null, "::before", "::after"].map((part) => getComputedStyle(element, part).transitionDuration)
-    )
-  );
-
-  assertEquals(durations.filter((duration) => duration !== "0s"), []);
-  assertEquals(await page.evaluate(() => document.getAnimations().length), 0);
-});
-
-Deno.test("page changes nothing in the document while it is idle, and a second's text while it counts", async () => {
-  await using visitor = await visit();
   const { page } = visitor;
   await page.clock.install();
   await page.reload();
@@ -118,249 +230,54 @@ Deno.test("page changes nothing in the document while it is idle, and a second's
   await page.clock.pauseAt(await page.evaluate(() => Date.now() + 1_000)); // Until now, it followed the real time.
   const counting = await changesIn(5_000);
   assert(counting > 0 && counting <= 6, `${counting}`);
-  await page.clock.runFor(60_000);
-  assertEquals(await page.locator("#minute-end").textContent(), "");
+  await page.clock.runFor(61_000);
   assertEquals(await changesIn(60_000), 0);
+  const durations = await page.locator("*").evaluateAll((all) =>
+    all.map((one) => getComputedStyle(one).transitionDuration)
+  );
+  assertEquals(durations.filter((duration) => duration !== "0s"), []);
 });
 
-Deno.test("page has seven sizes of type, and all of them follow the reader's own size", async () => {
+Deno.test("page has seven sizes of type that follow the reader's own, and is readable on paper", async () => {
   const sizes = async (rootSize: number) => {
-    await using visitor = await visit({ rootSize, viewport: { width: 1280, height: 800 } });
+    await using visitor = await visit({ rootSize, ...WIDE });
     const { page } = visitor;
     await signUp(page);
-    await openAll(page);
-    const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert((content ?? 0) <= (room ?? 0), `${content} px wide at ${rootSize} px`);
+    await page.emulateMedia({ media: "print" });
+    const shown = await page.locator("article details:not([open]) dl").evaluateAll((all) =>
+      all.map((list) => list.checkVisibility())
+    );
+    assertEquals(new Set(shown), new Set([true]));
+    assertEquals(await page.locator("#console, nav").locator("visible=true").count(), 0);
+    await page.emulateMedia({ media: "screen" });
     return await page.evaluate(() => {
       const texts = [...document.querySelectorAll("body *:not(script, option, optgroup)")].filter((element) =>
         [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent?.trim())
       );
-      return [...new Set(texts.map((element) => parseFloat(getComputedStyle(element).fontSize)))].sort((
-        one,
-        other,
-      ) => one - other);
+      const sizes = new Set(texts.map((element) => parseFloat(getComputedStyle(element).fontSize)));
+      return [...sizes].sort((one, other) => one - other);
     });
   };
   const [own, large] = [await sizes(16), await sizes(32)];
-  assertEquals([own.length, large.length], [7, 7]);
+  assertEquals(own.length, 7, `${own}`);
   // The name also follows the width.
   assertEquals(large.slice(0, -1), own.slice(0, -1).map((size) => size * 2));
 });
 
-for (const colorScheme of ["light", "dark"] as const) {
-  Deno.test(`page shows each kind of print by its lightness and its form, ${colorScheme}`, async () => {
-    await using visitor = await visit({ colorScheme });
-    const { page } = visitor;
-    const looks = await page.evaluate(() => {
-      const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-      /** Relative luminance of a colour (WCAG 2). */
-      const luminance = (colour: string) => {
-        if (!canvas) throw new Error("There is no canvas");
-        canvas.fillStyle = colour;
-        canvas.fillRect(0, 0, 1, 1);
-        const [red = 0, green = 0, blue = 0] = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => {
-          const value = byte / 255;
-          return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-        });
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-      };
-      const contrast = (one: string, other: string) => {
-        const [low = 0, high = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-        return (high + 0.05) / (low + 0.05);
-      };
-      const style = (selector: string, part?: string) =>
-        getComputedStyle(document.querySelector(selector) ?? document.body, part);
-      const ground = style("#console").backgroundColor;
-      const unused = style("#admitted > span").color;
-      const legend = (kind: string) => style(`#legend .${kind} svg`);
-      return {
-        unused: contrast(unused, ground),
-        ok: contrast(style("#legend .ok").color, unused),
-        page: contrast(style("html").backgroundColor, ground),
-        theme: contrast(
-          style("html").backgroundColor,
-          [...document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")].find(({ media }) =>
-            matchMedia(media).matches
-          )?.content ?? "",
-        ),
-        outlined: [legend("refused").fill, legend("refused").stroke !== "none"],
-        plain: legend("ok").stroke,
-      };
-    });
-    assert(looks.unused >= 3 && looks.unused < 4, `unused: ${looks.unused}`);
-    assert(looks.ok >= 2, `used: ${looks.ok}`);
-    assert(looks.page >= 1.4, `console: ${looks.page}`);
-    assertEquals(looks.theme, 1);
-    assertEquals([looks.outlined, looks.plain], [["rgba(0, 0, 0, 0)", true], "none"]);
-    await assertCrossed(page);
-  });
-}
-
-Deno.test("page can be used with forced colours", async () => {
+Deno.test("page shows each kind of print by its form, also with forced colours", async () => {
   await using visitor = await visit({ forcedColors: "active" });
   const { page } = visitor;
-  const look = (selector: string, name: string) =>
-    page.locator(selector).first().evaluate(
-      (element, name) => getComputedStyle(element).getPropertyValue(name),
-      name,
-    );
-  const filled = await look("#make-key", "background-color");
-  assert(await look("#race", "color") !== await look("#send", "color"));
-  assert(filled !== await look("#send", "background-color") && !filled.includes("oklch"), filled);
-  await signUp(page);
-  assertEquals(await look("#send", "background-color"), filled);
-  assert(await look("#admitted .ok svg", "fill") !== await look("#admitted :not(.ok) svg", "fill"));
-  assertEquals(await look(".tabs :checked + span", "border-bottom-width"), "2px");
-  assertEquals(await look("#requests input:visible", "border-bottom-style"), "dashed");
-  // axe reads the colours that are not forced.
-  await check(page, "forced colours", "html", ["color-contrast", "color-contrast-enhanced"]);
-  await assertCrossed(page);
+  const looks = await page.evaluate(() => {
+    const prints = [...document.querySelectorAll<SVGElement>("#legend svg")];
+    document.querySelector("#prints")?.prepend(...prints.map((print) => print.cloneNode(true)));
+    return [...document.querySelectorAll("#prints > svg")].slice(0, 5).map((print) => {
+      const { fill, stroke, scale, color } = getComputedStyle(print);
+      const cross = print.getAttribute("class") === "bad";
+      return JSON.stringify([fill !== "none", stroke !== "none", scale, cross || color]);
+    });
+  });
+  assertEquals(new Set(looks).size, 5, looks.join("\n"));
 });
-
-/** Asserts that the print of a failed request has a cross, and no other has. Removes it. */
-async function assertCrossed(page: Page): Promise<void> {
-  const pictures = () =>
-    Promise.all(["ok", "bad", "refused"].map((kind) => page.locator(`#legend .${kind}`).screenshot()));
-  const before = await pictures();
-  await page.locator("#print .cross").evaluate((cross) => cross.remove());
-  const after = await pictures();
-  assertEquals(before.map((picture, index) => Buffer.compare(picture, after[index] ?? picture) === 0), [
-    true,
-    false,
-    true,
-  ]);
-}
-
-for (const colorScheme of ["light", "dark"] as const) {
-  for (const [width, height] of SIZES.filter(([width]) => width === 320 || width === 1_280)) {
-    Deno.test(`page passes the checks of axe in every state, ${colorScheme}, ${width} px wide`, async () => {
-      const isMobile = width < 1_000;
-      const options = { colorScheme, viewport: { width, height }, hasTouch: isMobile, isMobile };
-      await using visitor = await visit(options);
-      const { page } = visitor;
-      await openAll(page);
-      await check(page, "first load, all operations open", "html");
-      await page.context().setOffline(true);
-      await page.locator("#make-key").click();
-      await page.locator("#key-note.fault", { hasText: "No response" }).waitFor();
-      await page.locator("#send").click();
-      await page.locator("#answer[data-kind='0']").waitFor();
-      await check(page, "no response");
-      await page.context().setOffline(false);
-      await page.getByRole("button", { name: "I have a key" }).click();
-      await check(page, "a key to paste");
-      await page.locator("#make-one").click();
-      await signUp(page);
-      await check(page, "key created, 200");
-      await choose(page, IDS.create);
-      assertEquals(await call(page), "201");
-      await page.locator("#answer-headers summary").click();
-      await check(page, "201, headers open");
-      await page.locator(`#request-${IDS.create} textarea`).fill("[]");
-      assertEquals(await call(page), "400");
-      await check(page, "400");
-      await choose(page, IDS.get);
-      await page.locator(`#request-${IDS.get} [name=${SHIPPED.id}]`).fill("999");
-      assertEquals(await call(page), "404");
-      assert((await page.locator("#answer-head").textContent())?.includes(`${LIST}/999`));
-      await page.getByRole("radio", { name: "JavaScript" }).check();
-      await check(page, "404, JavaScript");
-      await race(page);
-      await settle(page);
-      await check(page, "race");
-      for (const code of [429, 503]) {
-        const json = {
-          code: code === 429 ? "key_banned" : "overloaded",
-          message: "Try again.",
-          status: code,
-        };
-        await page.route(
-          `**${PATH}`,
-          (route) => route.fulfill({ status: code, headers: { "retry-after": "9" }, json }),
-        );
-        page.once("dialog", (dialog) => dialog.accept());
-        await paste(page, `as_test_${code}`);
-        assertEquals(await status(page), `${code}`);
-        await check(page, `${code}`);
-      }
-      await page.unroute(`**${PATH}`);
-      await paste(page, "as_test_wrong");
-      await check(page, "401, back at the form");
-      const json = { code: "sign_up_limit", message: "At most 5 accounts can be created.", status: 429 };
-      await page.route(
-        "**/v1/accounts",
-        (route) => route.fulfill({ status: 429, headers: { "retry-after": "600" }, json }),
-      );
-      await page.locator("#make-one").click();
-      await page.locator("#make-key").click();
-      await page.locator("#make-key", { hasText: "Wait 10 min" }).waitFor();
-      await check(page, "sign-up limit");
-    });
-  }
-
-  Deno.test(`page fits and passes the checks of axe at other widths, zoomed, and if sign-up is closed, ${colorScheme}`, async () => {
-    await using visitor = await visit({ colorScheme }, { SIGN_UP: "closed" });
-    const { page } = visitor;
-    await openAll(page);
-    await paste(page, "as_test_wrong");
-    // At 200 %, 1280 by 800 px are 640 by 400.
-    for (
-      const [width, height] of [...SIZES.filter(([width]) => width !== 320 && width !== 1_280), [
-        640,
-        400,
-      ]] as const
-    ) {
-      await page.setViewportSize({ width, height });
-      await check(page, `${width} px`, "html");
-    }
-  });
-
-  Deno.test(`page shows all its text without script, ${colorScheme}`, async () => {
-    await using visitor = await visit({
-      colorScheme,
-      javaScriptEnabled: false,
-      viewport: { width: 390, height: 664 },
-    });
-    const { page } = visitor;
-    assert(await page.getByRole("cell", { name: "10,000" }).isVisible());
-    assert(await page.locator("#sign-up-curl").isVisible());
-    assert(await page.locator("#first-curl").isVisible());
-    assert(await page.getByText("replace THIS_HOST with the host of this page").isVisible());
-    await page.locator(`details:has(#${IDS.list}) > summary`).click();
-    assert(await page.locator(`article#${IDS.list}`).isVisible());
-    assertEquals(await page.locator("#console").isVisible(), false);
-    assertEquals(await page.locator("button:visible").count(), 0);
-    await checkWithoutScript(visitor.origin, page);
-  });
-}
-
-/** Races the limit. The page offers a race only during a minute with calls, so this calls first. */
-async function race(page: Page): Promise<void> {
-  for (let tries = 0; tries < 3; tries++) {
-    await call(page);
-    const isOffered = await page.locator("#race").getAttribute("aria-disabled") === null;
-    if (!isOffered) continue;
-    await page.locator("#race").click();
-    return await page.locator("#answer[data-kind=race]").waitFor();
-  }
-  throw new Error("No race was offered");
-}
-
-/** Checks the page without its own script. Scripts stay enabled, because axe is one. */
-async function checkWithoutScript(origin: string, page: Page): Promise<void> {
-  const served = await (await fetch(origin)).text();
-  const html = served.replace(/<script[^]*<\/script>/, "").replace("(scripting: none)", "all");
-  const other = await page.context().browser()?.newPage({
-    viewport: page.viewportSize(),
-    colorScheme: await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") ? "dark" : "light",
-  });
-  assert(other);
-  await other.route(origin + "/", (route) => route.fulfill({ contentType: "text/html", body: html }));
-  await other.goto(origin);
-  assertEquals(await other.locator("#console").isVisible(), false);
-  await openAll(other);
-  await check(other, "no script", "html");
-}
 
 declare global {
   var changes: number;

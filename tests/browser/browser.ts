@@ -1,9 +1,8 @@
-import { assert, assertEquals } from "@std/assert";
 import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
 import { ServerProcess } from "../process/process.ts";
 
-/** Sizes of windows, the last three with two columns. */
-export const SIZES = [[320, 568], [390, 664], [820, 1180], [1280, 800], [1920, 1080], [2560, 1440]] as const;
+/** Sizes of windows. */
+export const SIZES = [[320, 568], [390, 844], [640, 400], [820, 1180], [1280, 800], [1920, 1080]] as const;
 
 /** Options of {@linkcode visit}: those of Playwright, and the reader's own. */
 export interface VisitOptions extends BrowserContextOptions {
@@ -100,78 +99,66 @@ export async function settle(page: Page): Promise<void> {
 
 /** Creates a key on the page, which also makes the first call with it. Resolves to the key. */
 export async function signUp(page: Page): Promise<string> {
-  await page.getByRole("button", { name: "Make a key and call" }).click();
-  await page.locator("#key-note", { hasText: "Your key is shown only once" }).waitFor();
+  await page.locator("#make").click();
+  await page.locator("[data-kind='2']").waitFor();
   await settle(page);
   return await page.locator("#key").textContent() ?? "";
 }
 
 /** Pastes a key, and makes a call with it. */
 export async function paste(page: Page, key: string): Promise<void> {
-  if (await page.locator("#key-input").isHidden()) {
-    await page.getByRole("button", { name: /I have a key|Use another/ }).locator("visible=true").click();
-  }
-  await page.locator("#key-input").fill(key);
-  await page.getByRole("button", { name: "Use this key" }).click();
+  if (await page.locator("#pasted").isHidden()) await page.locator("button[data-form=paste]:visible").click();
+  await page.locator("#pasted").fill(key);
+  await page.locator("#use").click();
   await settle(page);
 }
 
-/** Chooses an operation in the console. */
-export async function choose(page: Page, operation: string): Promise<void> {
-  await page.locator("#operation").selectOption(operation);
-}
-
-/** Sends the console's request. Resolves to the status that the page shows. */
-export async function call(page: Page): Promise<string> {
+/** Sends a request of an operation, by default the one that is chosen. Resolves to the status that the page shows. */
+export async function call(
+  page: Page,
+  operation?: string,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  if (operation !== undefined) await page.locator("#operation").selectOption(operation);
+  const id = await page.locator("#operation").inputValue();
+  for (const [name, value] of Object.entries(fields)) {
+    const field = page.locator(`#form-${id} [name="${name}"]`);
+    if (await field.isHidden()) await page.locator(`#form-${id} summary`).click();
+    await field.fill(value);
+  }
   const answered = page.waitForResponse(/\/v1\//);
   await page.locator("#send").click();
   await (await answered).finished();
   await settle(page);
-  return await status(page);
+  return await text(page, "#head .status");
 }
 
-/** The status that the page shows. */
-export async function status(page: Page): Promise<string> {
-  return await page.locator("#answer-head .status").textContent() ?? "";
+/** The text of the first element that matches. */
+export async function text(page: Page, selector: string): Promise<string> {
+  return (await page.locator(selector).first().textContent() ?? "").trim();
 }
 
 /** Number of prints by kind, such as `{ ok: 2, "": 58 }`. */
 export async function prints(page: Page): Promise<Record<string, number>> {
-  const kinds = await page.locator("#prints [role=option]").evaluateAll((prints) =>
-    prints.map(({ className }) => className)
+  const kinds = await page.locator(":is(#prints, #refused) > svg").evaluateAll((prints) =>
+    prints.map((print) => print.getAttribute("class") ?? "")
   );
   return Object.fromEntries([...Map.groupBy(kinds, (kind) => kind)].map(([kind, own]) => [kind, own.length]));
 }
 
-/** Whether the whole element is in view. */
-export async function isInView(page: Page, selector: string): Promise<boolean> {
-  return await page.locator(selector).evaluate((element) => {
-    const { top, bottom, left, right } = element.getBoundingClientRect();
-    return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
-  });
+/** The labels of the steps that the answer offers. */
+export async function steps(page: Page): Promise<string[]> {
+  return await page.locator("#next button").allTextContents();
 }
 
-/**
- * Follows "Try it" of each operation. Asserts that the console then has this operation, in view and with the focus, and
- * that nothing else chooses one. Resolves to the last operation.
- */
-export async function armEach(page: Page): Promise<string> {
-  const armed = () => page.locator("#operation").inputValue();
-  const links = await page.locator("a[data-try]").evaluateAll((all) =>
-    all.map((link) => link.getAttribute("href") ?? "")
-  );
-  assertEquals(links.length, await page.locator("#operation option").count());
-  for (const link of links) {
-    await page.locator(`details:has(${link}) > summary`).click();
-    const before = await armed();
-    await page.locator(link).scrollIntoViewIfNeeded();
-    assertEquals(await armed(), before);
-    await page.locator(`${link} .try`).click();
-    assertEquals([await armed(), new URL(page.url()).hash], [link.slice(1), link]);
-    assertEquals(await page.locator(":focus").getAttribute("id"), "operation");
-    assert(await isInView(page, "#send"));
-  }
-  return await armed();
+/** Answers requests with a path of the service in its place. */
+export async function answer(
+  page: Page,
+  path: string,
+  [status, code, message, headers = {}]: readonly [number, string, string, Readonly<Record<string, string>>?],
+): Promise<void> {
+  const json = { code, message, status };
+  await page.route(`**${path}`, (route) => route.fulfill({ status, headers, json }));
 }
 
 /** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */

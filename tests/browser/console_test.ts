@@ -1,689 +1,402 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
-import { IDS, ITEM, itemWith, LIST, PATH, SHIPPED, textField } from "../process/shipped.ts";
-import {
-  armEach,
-  call,
-  choose,
-  isInView,
-  paste,
-  prints,
-  roomInMinute,
-  settle,
-  signUp,
-  SIZES,
-  status,
-  visit,
-} from "./browser.ts";
+import { runCommand } from "../process/process.ts";
+import { IDS, ITEM, LIST, PATH, SHIPPED, textField } from "../process/shipped.ts";
+import { answer, call, paste, prints, roomInMinute, settle, signUp, steps, text, visit } from "./browser.ts";
 
-const FAILURE = /status of \d+/;
-/** A field of an item, and a name that differs from it in a letter. */
-const [FIELD = ""] = Object.keys(SHIPPED.fields);
-const TYPO = `${FIELD}x`;
+const ADD = `Add ${SHIPPED.nouns.an}`;
+const WIDE = { viewport: { width: 1280, height: 800 } };
+const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+const LIMITED = {
+  "ratelimit-policy": '"minute";q=60;w=60, "day";q=1000;w=86400',
+  "x-ratelimit-limit": "60",
+  "x-ratelimit-reset": "1000",
+};
 
-Deno.test("page creates a key and makes the first call with one press, then adds an item", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  assertMatch(await signUp(page), /^as_test_\w{38}$/);
-  assertEquals([await status(page), await page.locator("#answer-body").textContent()], ["200", "[]"]);
-  assertEquals(await page.locator(":focus").getAttribute("id"), "send");
-  assertMatch(
-    await page.locator("#announcement").textContent() ?? "",
-    /^Your key is shown only once\. Copy it now\. 200 OK .* The list is empty\.$/,
-  );
-  await page.getByRole("button", { name: `Add ${SHIPPED.nouns.an}`, exact: true }).click();
-  assertEquals(await page.locator("#operation").inputValue(), IDS.create);
-  await page.locator(`#request-${IDS.create} textarea`).fill(ITEM);
+for (const browser of ["chromium", "firefox"] as const) {
+  Deno.test(`page makes a key and calls, adds an item, repeats, changes and deletes it, in ${browser}`, async () => {
+    await using visitor = await visit({ browser, ...WIDE });
+    const { page } = visitor;
+    assertMatch(await signUp(page), /^as_test_\w{38}$/);
+    assertEquals([await text(page, "#head .status"), await text(page, "#body")], ["200", "[]"]);
+    assertMatch(await text(page, "#message"), /There are none yet\.$/);
+    assertEquals(await page.locator(":focus").getAttribute("id"), "send");
+    await page.getByRole("button", { name: ADD, exact: true }).click();
+    assertEquals([await page.locator("#operation").inputValue(), new URL(page.url()).hash], [
+      IDS.create,
+      `#${IDS.create}`,
+    ]);
 
-  assertEquals(await call(page), "201");
-  await choose(page, IDS.list);
-  assertEquals(await call(page), "200");
+    assertEquals(await call(page), "201");
+    const ofItem = [IDS.get, IDS.update, IDS.delete].map((id) => SHIPPED_SUMMARIES[id] ?? "");
+    assertEquals(await steps(page), [...ofItem, "Repeat exactly", "Copy"]);
+    await page.getByRole("button", { name: "Repeat exactly" }).click();
+    await page.locator("#message", { hasText: "A replay of the first response" }).waitFor();
+    assertEquals(JSON.parse(await text(page, "#body")).id, 1);
+    assertEquals(await call(page, IDS.update), "200");
+    assertEquals(await call(page, IDS.update), "200");
+    assertEquals(await call(page, IDS.get), "200");
+    assertMatch(await text(page, "#message"), SHIPPED.get ? /Deprecated: works until \d+ \w+ \d{4}\.$/ : /./);
+    assertEquals(await call(page, IDS.delete), "204");
+    await page.locator("#send").click();
+    assertMatch(await text(page, "#message"), new RegExp(`^${SHIPPED.id} is missing`));
+    assertEquals(await steps(page), [ADD]);
+    assertEquals(visitor.noise, []);
+    assertEquals(visitor.origins, [visitor.origin]);
+  });
 
-  const body = await page.locator("#answer-body").textContent() ?? "";
-  assertEquals(JSON.parse(body), [JSON.parse(itemWith(1))]);
-  // A minute can end between any two of the three requests.
-  assertMatch(await page.locator("#minute").textContent() ?? "", /^5[789] of 60 left$/);
-  assertMatch(await page.locator("#day").textContent() ?? "", /^997 of 1,000 today$/);
-  assertEquals(visitor.noise, []);
-  assertEquals(visitor.origins, [visitor.origin]);
-});
+  Deno.test(`page races the limit: exactly as many succeed as were left, in ${browser}`, async () => {
+    await roomInMinute();
+    await using visitor = await visit({ browser, ...WIDE });
+    const { page, origin } = visitor;
+    const race = page.locator("#race");
+    const place = () => page.locator("#strip").evaluate((strip) => [strip.clientHeight, strip.clientWidth]);
+    const before = await place();
+    assertEquals(await text(page, "#race-note"), "Race after your first request.");
+    const key = await signUp(page);
+    assertEquals(await place(), before);
+    await (await fetch(`${origin}${PATH}`, { headers: { authorization: `Bearer ${key}` } })).body?.cancel();
+    assertEquals(await call(page, IDS.get, { [SHIPPED.id]: "7" }), "404");
+    assertEquals(await prints(page), { other: 1, ok: 1, bad: 1, "": 57 });
+    assertEquals(await page.locator("#legend > span:visible").allTextContents(), [
+      "1 succeeded",
+      "1 failed",
+      "1 by other clients",
+    ]);
+    assertEquals(await steps(page), [ADD, "Copy"]);
+    assertEquals(await text(page, "#race-note"), "The race sends the 57 that are left and 12 more at once.");
+    await race.click();
+    await page.locator("[data-kind=race]").waitFor();
 
-Deno.test("page asks for strict handling, so that a mistyped field is refused", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await signUp(page);
-  await choose(page, IDS.create);
-  await page.locator(`#request-${IDS.create} textarea`).fill(`{"${TYPO}":1,${ITEM.slice(1)}`);
-
-  assertEquals(await call(page), "400");
-
-  const message = await page.locator("#answer-message").textContent();
-  assertEquals(message, `The field ${TYPO} is unknown; did you mean ${FIELD}?`);
-});
-
-Deno.test("page shows markup in an item as isolated text", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const text = "<img src=x onerror=alert(1)> \u202e";
-  await signUp(page);
-  await choose(page, IDS.create);
-  await page.locator(`#request-${IDS.create} textarea`).fill(
-    JSON.stringify({ ...SHIPPED.examples.item, [textField(text)]: text }),
-  );
-
-  assertEquals(await call(page), "201");
-
-  assert((await page.locator("#answer-body").textContent())?.includes(JSON.stringify(text)));
-  assertEquals(await page.locator("#answer img, #sample img").count(), 0);
-  const span = page.locator("#answer-body .string", { hasText: "<img" });
-  assertEquals(await span.evaluate((span) => getComputedStyle(span).unicodeBidi), "isolate");
-  assertEquals(visitor.noise, []);
-});
-
-Deno.test("page fills only the button of the next step, and its Send button waits after 429", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const filled = () =>
-    page.locator("#console button:visible").evaluateAll((buttons) =>
-      buttons.filter((button) => getComputedStyle(button).backgroundColor.startsWith("oklch(0.94"))
-        .map(({ textContent }) => textContent)
+    assertEquals(await text(page, "#head"), "57 admitted, 12 refused, none over");
+    assertMatch(
+      await text(page, "#message"),
+      /^69 requests at once in \d+ ms, with 57 left: exactly 57 can succeed\.$/,
     );
-  assertEquals(await filled(), ["Make a key and call"]);
-  await page.getByRole("button", { name: "I have a key" }).click();
-  assertEquals(await filled(), ["Use this key"]);
-  await page.locator("#make-one").click();
-  await page.clock.install();
-  await page.reload();
-  await signUp(page);
-  assertEquals(await filled(), ["Send"]);
-  let code = "";
-  for (let count = 0; count < 120 && code !== "429"; count++) code = await call(page);
-
-  assertEquals(code, "429");
-  assertEquals(await filled(), []);
-  assertEquals(await page.locator("#minute").textContent(), "0 of 60 left");
-  assertMatch(await page.locator("#answer-message").textContent() ?? "", /Try again in \d+ s\.$/);
-  assertEquals(await page.locator("#answer-todo").textContent(), "Wait longer each time.");
-  const send = page.locator("#send");
-  assertMatch(await send.textContent() ?? "", /^Wait \d+ s$/);
-  await choose(page, "getOpenApi");
-  assertEquals(await send.textContent(), "Send");
-  await choose(page, IDS.list);
-  let sent = 0;
-  page.on("request", () => sent++);
-  await send.press("Enter");
-  await page.clock.runFor(61_000);
-  assertEquals([await send.textContent(), sent], ["Send", 0]);
-  assertEquals(await page.locator("#announcement").textContent(), "You can send again.");
-  assertEquals(visitor.noise.filter((line) => !FAILURE.test(line)), []);
-});
-
-/** The first words of the visible steps to the first call. */
-async function stepsOf(page: Page): Promise<string[]> {
-  return await page.locator(".steps > li b:visible").allTextContents();
+    assertEquals(await prints(page), { other: 1, ok: 58, bad: 1, refused: 12 });
+    assertEquals([await text(page, "#left"), await place()], ["0 of 60 left", before]);
+    assertMatch(await text(page, "#send"), /^Wait \d+ s$/);
+    const delays = await page.locator("#strip svg").evaluateAll((all) =>
+      all.map((print) => parseFloat((print as SVGElement).style.transitionDelay || "0"))
+    );
+    assert(Math.max(...delays) > 100 && Math.max(...delays) <= 500, `${delays}`);
+    let sent = 0;
+    page.on("request", () => sent++);
+    await race.press("Enter");
+    await page.locator("#send").press("Enter");
+    assertEquals([sent, await text(page, "#race-note")], [0, "Race again in the next minute."]);
+    await page.locator("#log summary").click();
+    await page.locator("#entries button", { hasText: `${LIST}/7, 404` }).click();
+    assertEquals(await text(page, "#head .status"), "404");
+  });
 }
 
-Deno.test("page offers to paste a key, and names a command, if sign-up is closed", async () => {
-  await using visitor = await visit({}, { SIGN_UP: "closed" });
-  const { page } = visitor;
+/** The summaries of the operations on the shipped collection. */
+const SHIPPED_SUMMARIES: Readonly<Record<string, string>> = Object.fromEntries(
+  (["get", "update", "delete"] as const).map((verb) => [
+    IDS[verb],
+    `${verb.charAt(0).toUpperCase()}${verb.slice(1)} ${SHIPPED.nouns.an}`,
+  ]),
+);
 
-  assertEquals(await stepsOf(page), ["Bring a key.", "Change the request.", "Take it with you"]);
-  assert(await page.locator("#no-sign-up", { hasText: "deno task accounts create" }).isVisible());
-  assert(await page.getByRole("button", { name: "Use this key" }).isVisible());
-  assertEquals(await page.getByRole("button", { name: /^Make a key/ }).locator("visible=true").count(), 0);
+Deno.test("page races a larger plan in several rounds, and says so", async () => {
+  await roomInMinute();
+  const folder = await Deno.makeTempDir();
+  const variables = { KV_PATH: `${folder}/store` };
+  {
+    await using visitor = await visit(WIDE, variables);
+    const { page } = visitor;
+    const { stdout } = await runCommand(["accounts", "create", "tests", "--plan", "pro"], variables);
+    await paste(page, stdout.trim());
+    assertEquals([await text(page, "#left"), await text(page, "#race-note")], [
+      "299 of 300 left",
+      "299 are left. The race sends 200 at once: race again for the rest.",
+    ]);
+    assertMatch(
+      await page.locator("#prints").getAttribute("aria-label") ?? "",
+      /One print stands for 5 requests\.$/,
+    );
+    await page.locator("#race").click();
+    await page.locator("#head", { hasText: "200 admitted, 0 refused, none over" }).waitFor();
+    assertMatch(await text(page, "#message"), /with 299 left: all fit\.$/);
+    await settle(page);
+    await page.locator("#race").click();
+    await page.locator("#head", { hasText: "99 admitted, 12 refused, none over" }).waitFor();
+  }
+  await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("page keeps its form after the sixth sign-up of an hour, and its button waits", async () => {
+Deno.test("page says that a race did not take place if the service is gone, and can race again", async () => {
   await using visitor = await visit();
-  const { page, origin } = visitor;
+  const { page } = visitor;
+  await signUp(page);
+  await page.context().setOffline(true);
+  await page.locator("#race").click();
+  await page.locator("#head", { hasText: "The race did not take place" }).waitFor();
+  assertMatch(await text(page, "#message"), /^No response\. Check that you are online/);
+  assertEquals((await prints(page))["ok"], 1);
+  await page.locator("#send").click();
+  await page.locator("#head", { hasText: "No response" }).waitFor();
+  assertMatch(await text(page, "#message"), /It is safe to send this again\.$/);
+  const key = page.locator(`#form-${IDS.create} [name=Idempotency-Key]`);
+  await page.locator("#operation").selectOption(IDS.create);
+  const sent = await key.inputValue();
+  await page.locator("#send").click();
+  await page.locator("#head", { hasText: `POST ${PATH}` }).waitFor();
+  assertEquals(await key.inputValue(), sent);
+  await page.context().setOffline(false);
+  assertEquals(await call(page), "201");
+  assert(await key.inputValue() !== sent);
+});
+
+Deno.test("page tells the truth of a ban, of a used up day, of a new minute, and after a reload", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
   await page.clock.install();
   await page.reload();
-  assertEquals(await stepsOf(page), ["Make a key.", "Change the request.", "Take it with you"]);
-  for (let count = 0; count < 5; count++) {
-    const headers = { "content-type": "application/json" };
-    const response = await fetch(`${origin}/v1/accounts`, { method: "POST", headers, body: '{"name":"me"}' });
-    await response.body?.cancel();
-  }
-  const button = page.locator("#make-key");
-  await button.click();
-
-  await page.locator("#key-note", {
-    hasText: "At most 5 accounts can be created in an hour from one address",
-  })
-    .waitFor();
-  assertMatch(await button.textContent() ?? "", /^Wait \d+ (?:s|min)$/);
-  assertEquals(await page.locator("#send").textContent(), "Send");
-  let sent = 0;
-  page.on("request", () => sent++);
-  await button.press("Enter");
-  await page.clock.runFor(3_600_000);
-  assertEquals([await button.textContent(), sent], ["Make a key and call", 0]);
-  assertEquals(await page.locator("#announcement").textContent(), "You can make a key again.");
+  await signUp(page);
+  await page.clock.runFor(61_000);
+  assertEquals([await text(page, "#left"), await prints(page)], ["60 of 60 left", { "": 60 }]);
+  await page.reload();
+  assertEquals(await text(page, "#left"), "Send to see what is left");
+  await answer(page, PATH, [429, "rate_limit_day", "The limit per day is used up. Try again in 3 h.", {
+    ...LIMITED,
+    "ratelimit": '"minute";r=9;t=40, "day";r=0;t=10800',
+    "retry-after": "10800",
+  }]);
+  assertEquals(await call(page), "429");
+  assertEquals([await text(page, "#left"), await text(page, "#send")], ["0 of 1,000 left today", "Wait 3 h"]);
+  await page.unroute(`**${PATH}`);
+  assertEquals(await call(page, "getOpenApi"), "200");
+  await answer(page, "/v1/account/usage*", [429, "key_banned", "The account is banned.", {
+    ...LIMITED,
+    "ratelimit": '"minute";r=0;t=300, "day";r=900;t=10800',
+    "retry-after": "300",
+  }]);
+  await page.locator("#operation").selectOption(IDS.list);
+  await page.clock.fastForward(10_800_000);
+  assertEquals(await text(page, "#news"), "You can send again.");
+  assertEquals(await call(page, "getUsage"), "429");
+  assertEquals([await text(page, "#left"), await text(page, "#reset")], ["Banned", "for 5 min"]);
+  assertEquals(await text(page, "#race-note"), "Race again after the ban.");
+  await page.locator("#operation").selectOption("rotateKey");
+  assertEquals(await text(page, "#send"), "Send");
 });
 
-Deno.test("page shows beneath its form why there is no key: a bad name, no key, no response", async () => {
+Deno.test("page goes back to the form after a wrong key or a closed account, with the reason", async () => {
   await using visitor = await visit();
   const { page } = visitor;
-  const make = async () => await page.getByRole("button", { name: "Make a key and call" }).click();
-  const name = page.locator("#name");
-  const shown = async (text: string) => {
-    await page.locator("#key-note.fault", { hasText: text }).waitFor();
-    assertEquals(await name.getAttribute("aria-invalid"), "true");
-    assertEquals(await page.locator(":focus").getAttribute("id"), "name");
-    assertEquals(
-      await page.locator("#announcement").textContent(),
-      await page.locator("#key-note").textContent(),
-    );
-  };
-  await name.fill(" ");
-  await make();
-  await shown("name must");
-  await name.fill("me");
-  assertEquals(await name.getAttribute("aria-invalid"), null);
-  assertEquals(await page.locator("#key-note").textContent(), "The key stays on this page.");
-  const badGateway = { status: 502, body: "<h1>Bad Gateway</h1>" };
-  await page.route("**/v1/accounts", (route) => route.fulfill(badGateway), { times: 1 });
-  await make();
-  await shown("No key was made. Try again later.");
-  await name.fill("you");
-  await page.context().setOffline(true);
-  await make();
-  await shown("No response. Check that you are online");
-  assertMatch(await page.locator("#announcement").textContent() ?? "", /check whether it took effect/);
-});
-
-Deno.test("page goes back to the form after a 401, with the message beneath the field", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-
+  page.on("dialog", (dialog) => dialog.accept());
   await paste(page, "as_test_wrong");
-
-  const input = page.locator("#key-input");
-  assertEquals([await input.inputValue(), await input.getAttribute("aria-invalid")], [
+  const pasted = page.locator("#pasted");
+  assertEquals([await pasted.inputValue(), await pasted.getAttribute("aria-invalid")], [
     "as_test_wrong",
     "true",
   ]);
-  assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
-  const note = await page.locator("#key-note.fault").textContent() ?? "";
-  assertMatch(note, /API key/);
-  assert((await page.locator("#announcement").textContent())?.endsWith(note));
-  assertEquals(
-    await page.locator("#answer-message, #answer-todo, #answer-body").allTextContents(),
-    ["", "", ""],
-  );
-  assertEquals([await status(page), await page.locator("#answer-code").textContent()], [
-    "401",
+  assertEquals(await page.locator(":focus").getAttribute("id"), "pasted");
+  assertMatch(await text(page, "#key-note.bad"), /API key/);
+  assertEquals([await text(page, "#error"), await page.locator("#error").getAttribute("href")], [
     "invalid_api_key",
+    "#error-invalid_api_key",
   ]);
-  assertMatch(await page.locator(".credentials:visible").textContent() ?? "", /^Authorization: $/);
-});
-
-Deno.test("page refuses a key with a character that no header can carry, and no key, before it sends", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  let sent = 0;
-  page.on("request", () => sent++);
-  for (
-    const [key, fault] of [["", /^Paste a key/], ["as_test_79Tk…osZs", /^This is not an API key/]] as const
-  ) {
+  for (const key of ["", "as_test_79Tk…osZs"]) {
     await paste(page, key);
-
-    assertMatch(await page.locator("#key-note.fault").textContent() ?? "", fault);
-    assertMatch(await page.locator("#announcement").textContent() ?? "", fault);
-    assertEquals(await page.locator(":focus").getAttribute("id"), "key-input");
+    assertMatch(await text(page, "#key-note.bad"), /^Paste a key/);
   }
-  assertEquals(sent, 0);
-});
-
-Deno.test("page says what to do if a request is not sent, or gets no response, and says it once", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
+  await page.locator("#to-make").click();
   await signUp(page);
-  const send = async () => {
-    await page.locator("#send").click();
-    await page.locator("#answer[data-kind='0']").waitFor();
-    await settle(page);
-    return [await status(page), await page.locator("#answer-message").textContent()];
-  };
-  const tag = page.locator(`#request-${IDS.list} [name=If-None-Match]`);
-  await tag.fill("“a”");
-
-  assertEquals(await send(), ["Not sent", "If-None-Match contains a character that no header can carry."]);
-  assertEquals(await tag.getAttribute("aria-invalid"), "true");
-
-  await tag.fill("");
-  await page.context().setOffline(true);
-  const check = "Check that you are online and that the service is running.";
-  assertEquals(await send(), ["No response", `${check} Then send the request again.`]);
-  assertEquals(await page.locator("#requests [aria-invalid]").count(), 0);
-  await choose(page, IDS.create);
-  await page.locator("#send").click();
-  await page.locator("#answer-message", { hasText: "check whether it took effect" }).waitFor();
-});
-
-Deno.test("page keeps the key in the tab only if asked, and forgets it after a 401", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const key = await signUp(page);
-  const stored = () => page.evaluate(() => Object.values(sessionStorage));
-  assertEquals(await stored(), []);
-  const keep = page.getByRole("checkbox", { name: "Keep in this tab" });
-  await keep.check();
-  assertEquals(await stored(), [key]);
-
-  await page.reload();
-
-  assertEquals(await page.locator("#key").textContent(), `${key.slice(0, 12)}****`);
-  assertEquals(await page.locator("#key-note").textContent(), "Your key. It stays in this tab.");
-  assertEquals(await call(page), "200");
-  await keep.uncheck();
-  assertEquals(await stored(), []);
-  await keep.check();
-  await paste(page, "as_test_wrong");
-  assertEquals(await stored(), []);
-});
-
-Deno.test("page stores the key nowhere, and warns once before the visitor leaves without a copy", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const key = await signUp(page);
-  const stored = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage, document.cookie]));
-  assert(!stored.includes(key) && !page.url().includes(key));
-
-  const dialogs: string[] = [];
-  page.on("dialog", async (dialog) => {
-    dialogs.push(dialog.type());
-    await dialog.dismiss();
-  });
-  await page.reload({ timeout: 1_000 }).catch(() => {});
-  await page.locator("#keep").check();
-  await page.locator("#keep").uncheck();
-  assertEquals(
-    await page.locator("#key-note").textContent(),
-    "Your key is shown only once. Copy it now.",
-  );
-  await page.reload();
-  assertEquals(dialogs, ["beforeunload"]);
-});
-
-Deno.test("page asks before it discards an uncopied key or closes the account", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  const key = await signUp(page);
-  const asked: string[] = [];
-  page.on("dialog", async (dialog) => {
-    asked.push(dialog.message());
-    await dialog.dismiss();
-  });
-  let sent = 0;
-  page.on("request", () => sent++);
-
-  await page.getByRole("button", { name: "Use another key" }).click();
-  for (const operation of ["createAccount", "closeAccount", "rotateKey"]) {
-    await choose(page, operation);
-    await page.locator("#send").click();
-  }
-  assertEquals(asked.map((question) => question.split(",")[0]), [
-    "You have not copied your key",
-    "You have not copied your key",
-    "This closes your account permanently. Continue?",
-    "This makes a new key",
+  assertEquals(await call(page, "closeAccount"), "204");
+  assertMatch(await text(page, "#key-note.bad"), /^The account is closed/);
+  assertEquals([await text(page, "#left"), await page.locator("#make").isVisible()], [
+    "60 requests a minute",
+    true,
   ]);
-  assertEquals([await page.locator("#key").textContent(), sent], [key, 0]);
-  assert(!(await page.locator("#announcement").textContent())?.includes("Sending"));
-
-  await page.locator("#copy-key").click();
-  await page.locator("#copy-key", { hasText: "Copied" }).waitFor();
-  assertEquals(
-    await page.locator("#key-note").textContent(),
-    "Copied. The key is not shown again after you leave.",
-  );
-  assertEquals(await page.evaluate(() => navigator.clipboard.readText()), key);
-  await choose(page, "createAccount");
-  assertEquals(await call(page), "201");
-  assert(await page.locator("#key").textContent() !== key);
-  assertEquals(asked.length, 4);
+  await page.reload();
+  assertEquals(await page.locator("#make").isVisible(), true);
 });
 
-Deno.test("page shows the limits of the current key, not of the address or an earlier key", async () => {
+Deno.test("page asks for a key if sign-up is closed, waits if it is limited, and says why there is no key", async () => {
+  {
+    await using visitor = await visit({}, { SIGN_UP: "closed" });
+    assertEquals(await visitor.page.locator("#console button.filled:visible").allTextContents(), [
+      "Use this key",
+    ]);
+    assertEquals(await visitor.page.locator("#to-make").isVisible(), false);
+  }
   await using visitor = await visit();
   const { page } = visitor;
-  const left = page.locator("#minute");
-  await signUp(page);
-  const known = await left.textContent() ?? "";
-  assertEquals(known, "59 of 60 left");
-  await choose(page, "createAccount");
-  await page.locator("#request-createAccount textarea").fill("{}");
-  page.once("dialog", (dialog) => dialog.accept());
-  assertEquals(await call(page), "400");
-  assertEquals(await left.textContent(), known);
-
-  await choose(page, "rotateKey");
-  page.once("dialog", (dialog) => dialog.accept());
-  assertEquals(await call(page), "201");
-  assertMatch(await page.locator("#answer-message").textContent() ?? "", /has your new key/);
-  assertMatch(await left.textContent() ?? "", /^5[89] of 60 left$/);
+  const fails = async (...given: Parameters<typeof answer>[2]) => {
+    await page.unroute("**/v1/accounts");
+    await answer(page, "/v1/accounts", given);
+    await page.locator("#make").click();
+    await page.locator("#key-note.bad").waitFor();
+    return await text(page, "#key-note");
+  };
+  await page.context().setOffline(true);
+  await page.locator("#make").click();
+  assertMatch(await text(page, "#key-note.bad"), /^No response\. .* Check whether it took effect/);
+  await page.context().setOffline(false);
+  await page.locator("#name").fill("you");
+  assertEquals(await text(page, "#key-note"), "It stays in this tab.");
+  assertEquals(await fails(502, "", ""), "No key was made. Try again later.");
+  await page.locator("#name").fill("me");
+  const limit = "At most 5 accounts can be created in an hour from one address.";
+  assertEquals(await fails(429, "sign_up_limit", limit, { "retry-after": "600" }), limit);
+  assertEquals([await text(page, "#make"), await text(page, "#send")], ["Wait 10 min", "Send"]);
+  await page.reload();
+  assertEquals(await fails(403, "sign_up_closed", "Sign-up is closed."), "Sign-up is closed.");
+  assertEquals([await page.locator("#use").isVisible(), await page.locator("#to-make").isVisible()], [
+    true,
+    false,
+  ]);
 });
 
-Deno.test("page does not attribute a late response for an earlier key to the current key", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await signUp(page);
-  page.on("dialog", (dialog) => dialog.accept());
-  let release = () => {};
-  const held = new Promise<void>((resolve) => release = resolve);
-  await page.route(`**${PATH}`, async (route) => (await held, await route.continue()));
-  await page.locator("#send").click();
-  await page.locator("#console[aria-busy]").waitFor();
-  await page.waitForFunction(() =>
-    Number(getComputedStyle(document.querySelector("#answer") ?? document.body).opacity) < 0.5
-  );
-  await page.getByRole("button", { name: "Use another key" }).click();
-  await page.locator("#key-input").fill("as_test_another");
-  await page.getByRole("button", { name: "Use this key" }).click();
-  assertEquals(await page.locator("#console").getAttribute("data-key"), "paste");
-  release();
-  await settle(page);
-  assertEquals(await status(page), "200");
-  await page.getByRole("button", { name: "Use this key" }).click();
-  await page.locator("#answer-head", { hasText: "401" }).waitFor();
-  assertEquals(await page.locator("#minute").textContent(), "60 requests a minute");
-});
-
-Deno.test("page keeps its key when a response contains an example of one", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const key = await signUp(page);
-  await choose(page, "getOpenApi");
-
-  assertEquals(await call(page), "200");
-
-  assertMatch(await page.locator("#answer-body").textContent() ?? "", /"apiKey": "as_test_/);
-  assertEquals(await page.locator("#answer-message").textContent(), "");
-  assertEquals(await page.locator("#key").textContent(), key);
-});
-
-Deno.test("page copies the call with the key, but shows it with a placeholder", async () => {
+Deno.test("page keeps the key in the tab, shows it whole once, and warns before it is lost", async () => {
   await using visitor = await visit();
   const { page } = visitor;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const key = await signUp(page);
-  const copy = page.locator("#copy-request");
-  assert(await page.locator("#copy-note", { hasText: "with your key" }).isVisible());
+  const dialogs: string[] = [];
+  page.on("dialog", (dialog) => (dialogs.push(dialog.type()), dialog.dismiss()));
+  assertEquals(await text(page, "#key-note"), "Copy it: only this tab has it.");
+  await page.getByRole("button", { name: "Use another" }).click();
+  for (const operation of ["createAccount", "closeAccount", "rotateKey"]) {
+    await page.locator("#operation").selectOption(operation);
+    await page.locator("#send").click();
+  }
+  await page.reload({ timeout: 1_000 }).catch(() => {});
+  assertEquals(dialogs, ["confirm", "confirm", "confirm", "confirm", "beforeunload"]);
+  await page.getByRole("button", { name: "Copy the key" }).click();
+  await page.locator("#key-note", { hasText: "It stays in this tab." }).waitFor();
+  await page.reload();
+  assertEquals(await text(page, "#key"), `${key.slice(0, 12)}…`);
+  assertEquals(await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.search]), [
+    "{}",
+    "",
+    "",
+  ]);
+  assertEquals(await call(page, IDS.list), "200");
+  await page.locator("#code > summary").click();
   for (const language of ["Python", "JavaScript", "curl"]) {
     await page.getByRole("radio", { name: language }).check();
-    const shown = await page.locator("#sample").textContent() ?? "";
-    assertMatch(shown, /^[\n -~]*Bearer YOUR_KEY_FROM_ABOVE[\n -~]*$/);
+    assertMatch(await text(page, "#sample"), /Bearer YOUR_KEY/);
   }
-  await copy.click();
-
-  await copy.filter({ hasText: "Copied" }).waitFor();
+  await page.getByRole("button", { name: "Copy the code" }).click();
+  await page.locator("#news", { hasText: "Copied" }).waitFor();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
-  const preference = SHIPPED.isLenient ? ["Prefer: handling=strict"] : [];
-  const headers = [`Authorization: Bearer ${key}`, ...preference].map((header) => ` \\\n  -H '${header}'`);
-  assertEquals(copied, `curl -i '${visitor.origin}${PATH}'${headers.join("")}`);
+  assert(
+    copied.startsWith(`curl -i '${visitor.origin}${PATH}' \\\n  -H 'Authorization: Bearer ${key}'`),
+    copied,
+  );
 });
 
-Deno.test("page writes its own origin into the samples, or the public URL", async () => {
-  for (const publicUrl of [undefined, "https://shop.example/base"]) {
-    await using visitor = await visit({}, publicUrl === undefined ? {} : { PUBLIC_URL: publicUrl });
-    const expected = publicUrl ?? visitor.origin;
-
-    for (const [id, path] of [["sign-up", "/v1/accounts"], ["first", PATH], ["health", "/ready"]]) {
-      const sample = await visitor.page.locator(`#${id}-curl`).textContent() ?? "";
-      assert(sample.startsWith(`curl -i '${expected}${path}'`), sample);
-    }
+Deno.test("page sends what its form says, offers the current ETag after 412, and turns pages", async () => {
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signUp(page);
+  const markup = "<img src=x onerror=alert(1)> \u202e";
+  const body = JSON.stringify({ ...SHIPPED.examples.item, [textField(markup)]: markup });
+  assertEquals(await call(page, IDS.create, { body }), "201");
+  assertEquals([
+    (await text(page, "#body")).includes(JSON.stringify(markup)),
+    await page.locator("#answer img").count(),
+  ], [true, 0]);
+  assertEquals(await call(page, IDS.create, { body: ITEM }), "201");
+  assertEquals(await call(page, IDS.update, { "If-Match": '"old"' }), "412");
+  await page.getByRole("button", { name: "Use the current ETag" }).click();
+  assertEquals(await call(page), "200");
+  assertEquals(await call(page, IDS.create, { body: `{"${SHIPPED.name}x":1,${ITEM.slice(1)}` }), "400");
+  assertMatch(await text(page, "#message"), new RegExp(`${SHIPPED.name}x is unknown`));
+  assertEquals(
+    await page.locator("#count").textContent().then((count) => count?.endsWith("headers and body")),
+    true,
+  );
+  assertEquals(await call(page, IDS.list, { limit: "1" }), "200");
+  await page.getByRole("button", { name: "Next page" }).click();
+  await page.locator("#body", { hasText: '"id": 2' }).waitFor();
+  assertMatch(await text(page, "#target"), /^\/v1\/\w+\?limit=1&cursor=\w+$/);
+  await settle(page);
+  assertEquals(await page.locator("#next button", { hasText: "Next page" }).count(), 0);
+  const [filter] = SHIPPED.filters;
+  if (filter !== undefined) {
+    await page.locator(`#form-${IDS.list} [name=cursor]`).fill("");
+    await page.locator(`#form-${IDS.list} [name=${filter}]`).selectOption({ index: -1 + 3 });
+    await call(page);
+    assertMatch(
+      await text(page, "#message"),
+      await text(page, "#body") === "[]" ? /Nothing matches\.$/ : /./,
+    );
   }
 });
 
-Deno.test("page shows the request as a form: omitted parameters are dim, and Enter sends it", {
-  ignore: SHIPPED.filters.length === 0,
-}, async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await signUp(page);
-  const line = page.locator(`#request-${IDS.list} > p`).first();
-  const signs = () => line.locator("i").allTextContents();
-  const others = SHIPPED.filters.map(() => "&");
-  assertEquals(await signs(), ["?", "&", ...others]);
-  const color = (name: string) =>
-    line.locator("label", { hasText: name }).evaluate((label) => getComputedStyle(label).color);
-  const [filter = ""] = SHIPPED.filters;
-  const select = page.locator(`#request-${IDS.list} [name=${filter}]`);
-  const dim = await color(filter);
-  await select.selectOption({ index: 1 });
-  assertEquals(await signs(), ["?", "?", ...others]);
-  assert(await color(filter) !== dim);
-  const sent = page.waitForRequest((request) => request.url().includes(`${PATH}?`));
-  await page.locator(`#request-${IDS.list} [name=limit]`).fill("7");
-  assertEquals(await signs(), ["?", "&", ...others]);
-  const value = await select.inputValue();
-  await page.keyboard.press("Enter");
-  assertEquals(new URL((await sent).url()).search, `?limit=7&${filter}=${value}`);
-  await settle(page);
-});
-
-Deno.test("page moves its Send button neither for a key nor for a race nor for a wait", async () => {
-  await roomInMinute();
-  await using visitor = await visit({ viewport: { width: 1280, height: 800 } });
-  const { page } = visitor;
-  const place = () =>
-    page.locator("#send").evaluate((send) => {
-      const { left, width, height } = send.getBoundingClientRect();
-      // The button itself sticks to the top when the console scrolls.
-      const { top = 0 } = send.closest("form")?.getBoundingClientRect() ?? {};
-      const scrolled = document.querySelector("#console")?.scrollTop ?? 0;
-      return [top + scrolled, left, width, height].map(Math.round);
-    });
-  const before = await place();
-  await signUp(page);
-  assertEquals(await place(), before);
-  await page.locator("#race").click();
-  await page.locator("#answer[data-kind=race]").waitFor();
-  assertMatch(await page.locator("#send").textContent() ?? "", /^Wait \d+ s$/);
-  assertEquals(await place(), before);
-});
-
-Deno.test("page lists the fields that the body of a request leaves out, while it does", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await choose(page, IDS.create);
-  const omitted = async () => {
-    const lines = await page.locator(`#request-${IDS.create} .left-out:visible`).allTextContents();
-    return lines.map((line) => line.split(/: .+, /));
-  };
-  const lines = (names: readonly string[]) => names.map((name) => [`"${name}"`, "omitted"]);
-  const names = Object.keys(SHIPPED.fields);
-  const body = page.locator(`#request-${IDS.create} textarea`);
-  assertEquals(await omitted(), lines(names.filter((name) => !(name in SHIPPED.examples.item))));
-  await body.fill(JSON.stringify(Object.fromEntries(names.map((name) => [name, 1]))));
-  assertEquals(await omitted(), []);
-  await body.fill("{}");
-  assertEquals(await omitted(), lines(names));
-});
-
-Deno.test("page copies a response as it was received", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await signUp(page);
-  await choose(page, IDS.create);
-  assertEquals(await call(page), "201");
-
-  await page.getByRole("button", { name: "Copy the response" }).click();
-
-  await page.locator("#copy-answer", { hasText: "Copied" }).waitFor();
-  assertEquals(await page.evaluate(() => navigator.clipboard.readText()), itemWith(1));
-});
-
-for (const [width, height] of SIZES.slice(-3)) {
-  Deno.test(`page arms the operation of each link, and none by scrolling, at ${width}×${height}`, async () => {
-    await using visitor = await visit({ viewport: { width, height } });
+for (const [name, options] of [["a wide screen", WIDE], ["a phone", PHONE]] as const) {
+  Deno.test(`page keeps Send and the prints in sight, and shows the answer, on ${name}`, async () => {
+    await using visitor = await visit(options);
     const { page } = visitor;
-    const armed = () => page.locator("#operation").inputValue();
-    const last = await armEach(page);
-    for (const id of ["limits", "health", "operations"]) {
-      await page.locator(`#contents [href="#${id}"]`).click();
-      await page.locator("#contents [aria-current]", { hasText: id === "operations" ? "Operations" : /./ })
-        .waitFor();
+    const place = (selector: string) =>
+      page.locator(selector).evaluate((element) => element.getBoundingClientRect().top);
+    const seen = async (state: string) => {
+      const [send, head] = [await place("#send"), await place("#head")];
+      assert(
+        send >= 0 && send < 300 && head > send && head < options.viewport.height * 0.75,
+        `${state}: ${send}, ${head}`,
+      );
+      assert(await place("#prints") >= 0);
+    };
+    assert(await place("#make") < 420);
+    await signUp(page);
+    await seen("first call");
+    for (const operation of [IDS.create, IDS.list, "getAccount"]) {
+      await call(page, operation);
+      await seen(operation);
     }
-    assertEquals(await armed(), last);
-    await page.goto(`${visitor.origin}/#rotateKey`);
-    await page.reload();
-    assertEquals(await armed(), "rotateKey");
-    assert(await page.locator("article#rotateKey").isVisible());
-    await page.evaluate(() => location.hash = "getAccount");
-    await page.locator("article#getAccount").waitFor();
-    assertEquals(await armed(), "getAccount");
+    await call(page, "getOpenApi");
+    await seen("getOpenApi");
+    await page.locator(`#${IDS.update} .line`).getByRole("button").click();
+    assertEquals(await page.locator("#operation").inputValue(), IDS.update);
+    assertEquals([new URL(page.url()).hash, await page.locator(":focus").getAttribute("id")], [
+      `#${IDS.update}`,
+      "operation",
+    ]);
+    const send = await place("#send");
+    assert(send >= 0 && send < 300, `${send}`);
   });
 }
 
-Deno.test("page shows an example of a response only if there is one", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const head = async () => (await page.locator("#answer-head").textContent() ?? "").trim();
-  assertMatch(await head(), /^200\s+an example, until your first call$/);
-  await choose(page, IDS.create);
-  assertMatch(await head(), /^201/);
-  assertMatch(await page.locator("#answer-body").textContent() ?? "", /"id": /);
-  await choose(page, IDS.delete);
-  assertEquals([await head(), await page.locator("#answer-body").textContent()], [
-    "The response appears here.",
-    "",
-  ]);
-});
-
-Deno.test("page marks the fields that a message is about, and tells each message once", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await signUp(page);
-  const invalid = () =>
-    page.locator("#requests [aria-invalid]").evaluateAll((all) => all.map(({ ariaLabel }) => ariaLabel));
-  const limit = page.locator(`#request-${IDS.list} [name=limit]`);
-  await limit.fill("0");
-  assertEquals([await call(page), await invalid()], ["400", ["limit"]]);
-  assertEquals(await page.locator("#answer-todo").textContent(), "");
-  assertEquals(await page.locator("#answer-code").getAttribute("href"), "#error-invalid_request");
-  const message = await page.locator("#answer-message").textContent() ?? "";
-  assert(!(await page.locator("#answer-body").textContent())?.includes(message));
-  await page.locator("#answer-headers summary").click();
-  assert((await page.locator("#answer-raw").textContent())?.includes(message));
-  await limit.fill("1");
-  assertEquals(await invalid(), []);
-  assertEquals(await call(page), "200");
-  await choose(page, IDS.create);
-  const body = page.locator(`#request-${IDS.create} textarea`);
-  await body.fill('{\n  "name": True\n}');
-
-  assertEquals([await call(page), await invalid()], ["400", ["Body"]]);
-
-  assertMatch(await page.locator("#answer-message").textContent() ?? "", /\bline 2, column 11\b/);
-  assertEquals(await body.evaluate((area) => (area as HTMLTextAreaElement).selectionStart), 12);
-});
-
-Deno.test("page says on its button what it does if there is no answer soon", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  const { promise: held, resolve: release } = Promise.withResolvers<void>();
-  await page.route("**/v1/*", async (route) => (await held, await route.continue()));
-  const button = page.locator("#make-key");
-  const width = async () => (await button.boundingBox())?.width;
-  const before = await width();
-
-  await button.click();
-  await button.filter({ hasText: "Making a key…" }).waitFor();
-  assertEquals(await width(), before);
-  release();
-
-  await page.locator("#answer[data-kind='2']").waitFor();
-  await settle(page);
-  assertEquals([await button.textContent(), await page.locator("#send").textContent()], [
-    "Make a key and call",
-    "Send",
-  ]);
-});
-
-Deno.test("page has a record of each request: in the meter by arrow keys and pointer, and in a list", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await signUp(page);
-  await choose(page, IDS.get);
-  await page.locator(`#request-${IDS.get} [name=${SHIPPED.id}]`).fill("7");
-  await call(page);
-  assertEquals(await prints(page), { ok: 1, bad: 1, "": 58 });
-  const pointed = page.locator("#pointed");
-  await page.locator("#prints").focus();
-  assertMatch(await pointed.textContent() ?? "", new RegExp(`^1: ${LIST}, 200, \\d+ ms$`));
-  await page.keyboard.press("ArrowRight");
-  assertMatch(await pointed.textContent() ?? "", new RegExp(`^2: ${LIST}/7, 404, \\d+ ms$`));
-  assertEquals(await page.locator("#prints").getAttribute("aria-activedescendant"), "print-2");
-  await page.keyboard.press("End");
-  assertEquals(await pointed.textContent(), "60: not used");
-  await page.keyboard.press("Home");
-  await page.keyboard.press("Tab");
-  assertEquals(await pointed.textContent(), "");
-  assertEquals(await page.locator("#prints :focus, #prints [tabindex]").count(), 0);
-  await page.locator("#print-2").hover();
-  assertMatch(await pointed.textContent() ?? "", /^2: GET/);
-  await page.locator("#log summary").click();
-  assertEquals(await page.locator("#log-list li").count(), 2);
-  assertMatch(
-    await page.locator("#log-list li").last().textContent() ?? "",
-    new RegExp(`^${LIST}/7, 404, \\d+ ms$`),
-  );
-});
-
-Deno.test("page requests the next page of a list", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
-  await signUp(page);
-  await choose(page, IDS.create);
-  for (let count = 0; count < 2; count++) await call(page);
-  await choose(page, IDS.list);
-  await page.locator(`#request-${IDS.list} [name=limit]`).fill("1");
-  await call(page);
-  await choose(page, "getAccount");
-
-  await page.getByRole("button", { name: "Next page" }).click();
-
-  await page.locator("#answer-body", { hasText: '"id": 2' }).waitFor();
-  assertEquals(await page.locator("#next-page").isVisible(), false);
-  assertEquals(await page.locator(":focus").getAttribute("id"), "answer");
-});
-
-for (
-  const [width, height, name] of [[390, 664, ""], [320, 568, ""], [
-    640,
-    400,
-    ", which is 200% zoom",
-  ]] as const
-) {
-  Deno.test(`page brings the key, and the status after Send, into view at ${width}×${height}${name}`, async () => {
-    await using visitor = await visit({ viewport: { width, height }, hasTouch: true, isMobile: true });
-    const { page } = visitor;
-    const top = await page.getByRole("button", { name: "Make a key and call" }).evaluate((button) =>
-      button.getBoundingClientRect().top
+Deno.test("page's contents only scroll, filter by words and codes, and close on a phone", async () => {
+  await using visitor = await visit(PHONE);
+  const { page, origin } = visitor;
+  const links = () =>
+    page.locator("#contents li > a:visible").evaluateAll((all) =>
+      all.map((link) => link.getAttribute("href"))
     );
-    assert(top <= 300, `${top}`);
-    await page.getByRole("button", { name: "I have a key" }).click();
-    const { width: room = 0 } = await page.locator("#key-input").boundingBox() ?? {};
-    assert(room >= 180, `${room} px for a key`);
-    await page.locator("#make-one").click();
-    await signUp(page);
-    await page.waitForFunction(() => scrollY >= 0);
-    assert(await isInView(page, "#key"));
-    for (const operation of [IDS.list, IDS.create, IDS.update]) {
-      await choose(page, operation);
-      await page.locator(`#request-${operation}`).locator("input, textarea").last().focus();
-      assert(await isInView(page, "#send"), operation);
-      await call(page);
-      assert(await isInView(page, "#answer-head"), operation);
-    }
-    const heights = await page.locator(
-      "button:visible, summary:visible, #requests :is(input, select):visible",
-    )
-      .evaluateAll((targets) => targets.map((target) => Math.round(target.getBoundingClientRect().height)));
-    assertEquals(heights.filter((height) => height < 44), []);
-  });
+  await page.getByRole("button", { name: "Contents" }).tap();
+  await page.locator("#filter").fill("if-match");
+  assertEquals((await links()).filter((link) => !link?.includes("-")), [`#${IDS.update}`, `#${IDS.delete}`]);
+  await page.locator("#filter").fill("nothing like this");
+  assertEquals([await links(), await page.locator("#unfound").isVisible()], [[], true]);
+  await page.locator("#filter").fill("");
+  const chosen = await page.locator("#operation").inputValue();
+  await page.locator(`#contents [href="#${IDS.delete}"]`).tap();
+  await page.waitForFunction(
+    (id) => Math.abs(document.getElementById(id)?.getBoundingClientRect().top ?? 999) < 100,
+    IDS.delete,
+  );
+  assertEquals([await page.locator("#contents").isVisible(), await page.locator("#operation").inputValue()], [
+    false,
+    chosen,
+  ]);
+  await page.goto(`${origin}/#rotateKey`);
+  await page.reload();
+  assertEquals(await page.locator("#operation").inputValue(), "rotateKey");
+  await isReadable(page);
+});
+
+/** Asserts that the first call names the page's own origin. */
+async function isReadable(page: Page): Promise<void> {
+  assert(
+    (await text(page, "#call-curl, #first-call")).startsWith(
+      `curl -i '${new URL(page.url()).origin}${PATH}'`,
+    ),
+  );
 }

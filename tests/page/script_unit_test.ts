@@ -1,23 +1,242 @@
 import { assertEquals } from "@std/assert";
-import { MODULES, SCRIPT } from "../../src/page/page.ts";
+import fc from "fast-check";
+import { printsOf, raceOf, standingOf, usageAfter, usageAt } from "../../src/page/script/limits.js";
+import {
+  buildRequest,
+  duration,
+  jsonPieces,
+  nextCursor,
+  readProblem,
+  sample,
+  targetOf,
+} from "../../src/page/script/request.js";
 
-const FOLDER = new URL("../../src/page/script/", import.meta.url);
+const CREATE = {
+  base: "http://localhost:8000",
+  method: "POST",
+  path: "/v1/things",
+  type: "application/json",
+  key: "as_test_abcdef",
+};
+const BODY = '{\n  "name": "O\'Hammer \\"X\\" $HOME `id` é \\\\n",\n  "weight": 9223372036854775807\n}';
+const FIELDS = [
+  { name: "Idempotency-Key", place: "header", value: "it's $HOME `id`" },
+  { name: "If-Match", place: "header", value: "" },
+  { name: "body", place: "body", value: BODY },
+];
 
-Deno.test("MODULES has every module of the script after those that it imports", async () => {
-  const files = (await Array.fromAsync(Deno.readDir(FOLDER))).map(({ name }) => name.replace(/\.js$/, ""));
-  assertEquals([...MODULES].sort(), files.sort());
-  const wrong = await Promise.all(MODULES.map(async (name, index) => {
-    const text = await Deno.readTextFile(new URL(`${name}.js`, FOLDER));
-    const imported = [...text.matchAll(/^(?:import|\}) .*from "\.\/(\w+)\.js";$/gm)].map(([, other = ""]) =>
-      other
-    );
-    return imported.filter((other) => !MODULES.slice(0, index).includes(other));
-  }));
-  assertEquals(wrong.flat(), []);
+Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keeps the body as typed", () => {
+  assertEquals(buildRequest(CREATE, FIELDS), {
+    method: "POST",
+    url: "http://localhost:8000/v1/things",
+    headers: [
+      ["Authorization", "Bearer as_test_abcdef"],
+      ["Content-Type", "application/json"],
+      ["Idempotency-Key", "it's $HOME `id`"],
+    ],
+    body: BODY,
+  });
+  const target = { ...CREATE, method: "GET", path: "/v1/things/{thingId}", key: "" };
+  const call = buildRequest(target, [
+    { name: "thingId", place: "path", value: "a/b?$&" },
+    { name: "limit", place: "query", value: " " },
+    { name: "state", place: "query", value: "a&b\ud800" },
+    { name: "cursor", place: "query", value: "c" },
+  ]);
+  assertEquals([targetOf(call), call.headers], [
+    "/v1/things/a%2Fb%3F%24%26?state=a%26b%EF%BF%BD&cursor=c",
+    [],
+  ]);
+  assertEquals(targetOf(buildRequest(target, [])), "/v1/things/{thingId}");
 });
 
-Deno.test("SCRIPT is one module without imports, exports and lines that are comments", () => {
-  assertEquals(SCRIPT.match(/^(?:import|export)\b.*|^\s*(?:\/\/|\/?\*).*|<\/script|<!--/gm), null);
-  // A name that two modules declare would be a syntax error.
-  new Function(`"use strict"; { ${SCRIPT} }`);
+for (
+  const [language, program, ...args] of [
+    ["curl", "bash", "-c"],
+    ["javascript", Deno.execPath(), "eval", "--no-config"],
+    ["python", "python3", "-c"],
+  ] as const
+) {
+  Deno.test({
+    name: `sample() returns a ${language} program that sends the request as it is`,
+    ignore: !await isInstalled(program),
+    async fn() {
+      const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
+      await using server = Deno.serve(
+        { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+        async (request) => {
+          const { method, headers, url } = request;
+          const names = ["authorization", "content-type", "idempotency-key"];
+          resolve([
+            method,
+            new URL(url).pathname,
+            ...names.map((name) => headers.get(name)),
+            await request.text(),
+          ]);
+          return new Response("fine");
+        },
+      );
+      const call = buildRequest({ ...CREATE, base: `http://127.0.0.1:${server.addr.port}` }, FIELDS);
+
+      const { success, stdout } = await new Deno.Command(program, { args: [...args, sample(language, call)] })
+        .output();
+
+      assertEquals([success, new TextDecoder().decode(stdout).trim().endsWith("fine")], [true, true]);
+      assertEquals(await arrived, ["POST", "/v1/things", ...call.headers.map(([, value]) => value), BODY]);
+    },
+  });
+}
+
+async function isInstalled(program: string): Promise<boolean> {
+  try {
+    return (await new Deno.Command(program, { args: ["--version"], stdout: "null" }).output()).success;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every digit", () => {
+  fc.assert(fc.property(fc.jsonValue(), (value) => {
+    const pieces = jsonPieces(JSON.stringify(value));
+    assertEquals(pieces.map(([, text]) => text).join(""), JSON.stringify(value, null, 2));
+  }));
+  assertEquals(jsonPieces('{"id":9223372036854775807,"a":["b",null]}').map(([kind]) => kind), [
+    ...["", "name", "", "", "", "name", "", "", "string", "", "", "", ""],
+  ]);
+  assertEquals(
+    jsonPieces("[9223372036854775807]").map(([, text]) => text).join(""),
+    "[\n  9223372036854775807\n]",
+  );
+});
+
+Deno.test("nextCursor(), readProblem() and duration() read what a response says", () => {
+  assertEquals(nextCursor('<http://a/v1/things?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
+  assertEquals(nextCursor('<http://a/v1/things?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
+  assertEquals(nextCursor(null), "");
+  assertEquals(readProblem('{"code":"a","message":"b \\"c\\"","status":400}'), {
+    code: "a",
+    message: 'b "c"',
+  });
+  for (const text of ["", "null", "[]", "<html>", '"code"']) {
+    assertEquals(readProblem(text), { code: "", message: "" });
+  }
+  const times = [1, 98_001, 99_001, 5_999_000, 6_000_000, 86_400_000].map(duration);
+  assertEquals(times, ["1 s", "99 s", "2 min", "100 min", "2 h", "24 h"]);
+});
+
+/** A response, by default under limits of 60 requests a minute and 1,000 a day, of which 900 are left. */
+function entry(
+  { status = 200, left = 0, day = 900, seconds = 30, reset = 1_000, limit = 60, code = "", isOfDay = false } =
+    {},
+) {
+  const headers = new Headers({
+    "ratelimit-policy": `"minute";q=${limit};w=60, "day";q=1000;w=86400`,
+    "ratelimit": `"minute";r=${left};t=${seconds}, "day";r=${day};t=3600`,
+    "x-ratelimit-limit": isOfDay ? "1000" : `${limit}`,
+    "x-ratelimit-reset": `${isOfDay ? reset - seconds + 3_600 : reset}`,
+  });
+  const answer = { status, text: "", headers, body: "", ms: 1, code, message: "", newKey: "", wait: 0 };
+  return { operation: "listThings", call: buildRequest(CREATE, []), answer };
+}
+
+Deno.test("usageAfter() counts the responses of one minute in any order, and no others", () => {
+  const [first, second, third] = [
+    entry({ left: 57 }),
+    entry({ status: 404, left: 58, isOfDay: true }),
+    entry({
+      status: 429,
+      day: 899,
+    }),
+  ];
+  const after = [first, second, third].reduce(
+    (usage, entry) => usageAfter(usage, entry, 0),
+    usageAfter(undefined, entry({ left: 59 }), 0),
+  );
+
+  assertEquals([after?.left, after?.until, after?.reset, after?.day], [0, 30_000, 1_000, {
+    limit: 1_000,
+    left: 899,
+    until: 3_600_000,
+  }]);
+  assertEquals(after?.entries.slice(1), [first, second, third]);
+  assertEquals(usageAfter(after, entry({ left: 40, reset: 940 }), 0), after);
+  assertEquals(usageAfter(after, entry({ code: "key_banned", reset: 9_999 }), 0), after);
+  const other = entry();
+  other.answer.headers.set("ratelimit", '"hour";r=0;t=9');
+  assertEquals(usageAfter(after, other, 0), after);
+  const next = usageAfter(after, entry({ left: 59, reset: 1_060 }), 60_000);
+  assertEquals([next?.left, next?.entries.length, next?.until], [59, 1, 90_000]);
+});
+
+Deno.test("usageAt() has all requests again when a window has ended", () => {
+  const usage = usageAfter(undefined, entry({ left: 3 }), 0);
+
+  assertEquals(usageAt(usage, 29_999), usage);
+  const later = usageAt(usage, 30_000);
+  assertEquals([later?.left, later?.entries, later?.day.left], [60, [], 900]);
+  assertEquals(usageAt(usage, 3_600_000)?.day.left, 1_000);
+  assertEquals(usageAt(undefined, 0), undefined);
+});
+
+/** Requests with these outcomes. */
+function entries(...kinds: readonly ("ok" | "bad" | "refused")[]) {
+  return kinds.map((kind) => entry({ status: { ok: 200, bad: 404, refused: 429 }[kind] }));
+}
+
+Deno.test("printsOf() shows other clients' requests first, and several as one print for larger plans", () => {
+  const own = entries("ok", "refused", "bad", "refused");
+  assertEquals(printsOf({ limit: 5, left: 1, entries: own }), {
+    admitted: ["other", "other", "ok", "bad", ""],
+    refused: ["refused", "refused"],
+    counts: [2, 1, 1, 2],
+  });
+  const many = entries("ok", "bad", ...Array(5).fill("ok"), ...Array(6).fill("refused"));
+  const { admitted, refused } = printsOf({ limit: 300, left: 288, entries: many });
+  assertEquals([admitted.length, refused.length, ...admitted.slice(0, 4)], [60, 2, "other", "bad", "ok", ""]);
+  const huge = printsOf({ limit: 2 ** 53, left: 2 ** 52, entries: entries(...Array(2_000).fill("refused")) });
+  assertEquals(huge.admitted.length + huge.refused.length <= 120, true);
+});
+
+Deno.test("standingOf() says what is left, or that it does not know, in every state", () => {
+  const known = { now: 0, bannedUntil: 0, hasKey: true, limit: 60 };
+  const usage = usageAfter(undefined, entry({ left: 58 }), 0);
+  const standing = (entry_: ReturnType<typeof entry>) => standingOf(usageAfter(undefined, entry_, 0), known);
+
+  assertEquals(standingOf(undefined, { ...known, hasKey: false })[0], "60 requests a minute");
+  assertEquals(standingOf(undefined, known)[0], "Send to see what is left");
+  assertEquals(standingOf(usage, known), ["58 of 60 left", "new in 30 s, 900 today"]);
+  assertEquals(standingOf(usageAt(usage, 30_000), { ...known, now: 30_000 }), ["60 of 60 left", "900 today"]);
+  assertEquals(standing(entry({ left: 1_000, limit: 1_000, day: 0 })), [
+    "0 of 1,000 left today",
+    "new in 60 min",
+  ]);
+  assertEquals(standingOf(usage, { ...known, bannedUntil: 300_000 }), ["Banned", "for 5 min"]);
+});
+
+Deno.test("raceOf() sends a few more than are left and at most 200, or says why there is no race", () => {
+  const race = (left: number, day = 900, limit = 60, isBanned = false, ...kinds: ("ok" | "refused")[]) =>
+    raceOf({
+      limit,
+      left,
+      until: 9,
+      reset: 9,
+      entries: entries(...kinds),
+      day: { limit: 1_000, left: day, until: 9 },
+    }, isBanned);
+
+  assertEquals(race(58), [70, "The race sends the 58 that are left and 12 more at once."]);
+  assertEquals(race(188, 900, 300)[0], 200);
+  assertEquals(race(10, 900, 10)[0], 12);
+  assertEquals(race(299, 900, 300), [
+    200,
+    "299 are left. The race sends 200 at once: race again for the rest.",
+  ]);
+  const others = [race(58, 70), race(0), race(58, 900, 60, false, "refused"), race(58, 900, 60, true)];
+  assertEquals([...others, raceOf(undefined, false)], [
+    [0, "Too few requests are left today for a race."],
+    [0, "Race again in the next minute."],
+    [0, "Race again in the next minute."],
+    [0, "Race again after the ban."],
+    [0, "Race after your first request."],
+  ]);
 });

@@ -62,6 +62,7 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getIcon: {},
   getFavicon: {},
   getPage: {},
+  getChanges: {},
   getHealth: {},
   getReadiness: {},
   getMetrics: {},

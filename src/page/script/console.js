@@ -1,186 +1,511 @@
 // @ts-check
 /// <reference lib="dom" />
-// The console: makes a key, sends requests, and shows what comes back.
+// The console: makes a key, sends requests, shows what comes back and what is left, and races the limit.
 
-import { revealAnswer, showAnswer, showExample, showRace, wordsOfAnswer } from "./answer.js";
-import { Composer } from "./composer.js";
-import { byId, mark, part, say, write } from "./document.js";
-import { HeldKey } from "./key.js";
-import { minuteReset, raceOf } from "./limits.js";
-import { Meter } from "./meter.js";
-import { exchange, lineOf } from "./request.js";
-import { Waits, whileBusy } from "./waits.js";
+import {
+  all,
+  button,
+  copyButton,
+  create,
+  drawPrints,
+  field,
+  fields,
+  hide,
+  mark,
+  on,
+  operations,
+  part,
+  reveal,
+  say,
+  sentences,
+  show,
+  showExample,
+  startContents,
+  startForms,
+  startSamples,
+  textOf,
+  write,
+} from "./document.js";
+import { outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
+import {
+  buildRequest,
+  duration,
+  exchange,
+  KEY_PLACEHOLDER,
+  nextCursor,
+  sample,
+  targetOf,
+} from "./request.js";
 
 /**
- * @typedef {import("./request.js").Answer} Answer
  * @typedef {import("./request.js").Call} Call
+ * @typedef {import("./request.js").Entry} Entry
+ * @typedef {import("./document.js").Field} Field
  */
 
-/** The payer of a sign-up. */
-const SIGN_UP = "address";
+/**
+ * What the console knows. All that it shows follows from this. `isWhole` shows the whole key; `waits` has the end of each
+ * payer's wait, in ms.
+ * @type {{ form: string, key: string, isWhole: boolean, isCopied: boolean, fault: string, isBusy: boolean,
+ *   usage?: import("./limits.js").Usage | undefined, logged?: readonly Entry[], bannedUntil: number,
+ *   waits: Record<string, number>, timer?: ReturnType<typeof setTimeout> }}
+ */
+export const state = {
+  form: "",
+  key: "",
+  isWhole: false,
+  isCopied: true,
+  fault: "",
+  isBusy: false,
+  bannedUntil: 0,
+  waits: {},
+};
 
-/** The console. */
-export class Console {
-  #key = new HeldKey();
-  #meter = new Meter();
-  #waits = new Waits();
-  #request = new Composer(this.#key, () => this.#drawRequest());
-  #send = byId("send", HTMLButtonElement);
-  #makeKeyButton = byId("make-key", HTMLButtonElement);
-  #race = byId("race", HTMLButtonElement);
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #timer;
-
-  constructor() {
-    this.#request.form.addEventListener("submit", (event) => (event.preventDefault(), void this.#call()));
-    byId("key-form", HTMLFormElement).addEventListener("submit", (event) => {
-      event.preventDefault();
-      void (this.#key.isForNew ? this.#makeKey() : this.#useKey());
-    });
-    this.#race.addEventListener("click", () => void this.#runRace());
-    this.#request.followAddress();
+/** Draws everything, and again each second while something counts down. */
+export function draw() {
+  const now = Date.now();
+  drawKey();
+  drawRequest();
+  if (!state.isBusy) {
+    drawLimits(now);
+    drawWait("send", "Send", payerOf(chosen()), now);
+    drawWait("make", "Make a key and call", "address", now);
   }
+  clearTimeout(state.timer);
+  const ends = [state.usage?.until ?? 0, state.bannedUntil, ...Object.values(state.waits)];
+  if (Math.max(...ends) > now) state.timer = setTimeout(draw, 1_000 - now % 1_000);
+}
 
-  get #isBusy() {
-    return part("console").ariaBusy === "true";
-  }
+/** The field of the form for a key. */
+export function keyField() {
+  return field(state.form === "make" ? "#name" : "#pasted");
+}
 
-  #drawRequest() {
-    if (part("answer").dataset.kind === "example") showExample(this.#request.facts);
-    this.#draw();
+export function drawKey() {
+  const { form, key, isWhole, isCopied, fault } = state;
+  mark(part("console"), "data-form", form);
+  write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
+  write(
+    part("key-note"),
+    fault || (isCopied ? "It stays in this tab." : "Copy it: only this tab has it."),
+  );
+  mark(part("key-note"), "class", fault && "bad");
+  for (const other of all("#name, #pasted")) {
+    mark(other, "aria-invalid", fault !== "" && other === keyField() && "true");
   }
+}
 
-  /** Draws everything that changes with time, again at the next second while something still does. */
-  #draw() {
-    if (this.#isBusy) return;
-    const { minute, limits } = this.#meter;
-    const counts = [
-      this.#meter.draw(),
-      this.#waits.draw(this.#send, this.#request.payer, "You can send again."),
-      this.#waits.draw(this.#makeKeyButton, SIGN_UP, "You can make a key again."),
-    ];
-    const { size, note } = raceOf(minute, limits);
-    mark(this.#race, "aria-disabled", size === 0 ? "true" : null);
-    write(part("race-note"), note);
-    clearTimeout(this.#timer);
-    if (counts.includes(true)) this.#timer = setTimeout(() => this.#draw(), 1_000 - Date.now() % 1_000);
+/** The key that the tab keeps, after this one is put there; empty if the browser allows no storage. @param {string} [key] */
+export function kept(key) {
+  try {
+    if (key !== undefined) sessionStorage.setItem("key", key);
+    return sessionStorage.getItem("key") ?? "";
+  } catch {
+    return "";
   }
+}
 
-  /**
-   * Sends one or more requests while the buttons are locked, and announces the outcome.
-   * @param {HTMLButtonElement} button
-   * @param {string} doing
-   * @param {() => Promise<void>} act
-   * @param {() => readonly string[]} [words] What to announce.
-   */
-  async #whileBusy(button, doing, act, words = wordsOfAnswer) {
-    await whileBusy(button, doing, act);
-    this.#request.draw();
-    say(words().filter(Boolean).join(". ").replaceAll("..", "."));
-  }
+/** Uses this key from now on; none if it is empty. @param {string} key */
+export function adopt(key, isNew = false) {
+  Object.assign(state, { key, isWhole: isNew, isCopied: !isNew, fault: "", form: key ? "held" : state.form });
+  kept(key);
+}
 
-  /** Sends a request, and uses the key and the limits in the response. @param {Call} call */
-  async #run(call, payer = this.#request.payer) {
-    const isOfKey = payer === this.#key.current;
-    if (isOfKey) this.#meter.pending++;
-    const answer = await exchange(call);
-    if (isOfKey) this.#meter.pending--;
-    const isStillOfKey = isOfKey && payer === this.#key.current;
-    if (answer.newKey !== "") {
-      this.#key.adopt(answer.newKey, true);
-      // A new key of the same account has the same limits.
-      if (!isStillOfKey) this.#meter.forget();
-    }
-    if (isStillOfKey) this.#meter.note(answer, `${lineOf(call)}, ${answer.status}, ${answer.ms} ms`);
-    if (answer.wait > 0) this.#waits.add(payer, answer.wait);
-    return answer;
-  }
+/** Drops what is known about the limits of an account. */
+export function forget() {
+  Object.assign(state, { usage: undefined, bannedUntil: 0 });
+}
 
-  /** Sends the shown request. @param {string} [news] What to announce first. */
-  async #call(news = "") {
-    if (this.#isBusy) return;
-    if (this.#send.ariaDisabled) return say(`${this.#send.textContent} before sending again.`);
-    const { confirm: question, discardsKey, access } = this.#request.facts;
-    if (discardsKey !== undefined && !this.#key.mayDiscardKey()) return;
-    if (question !== undefined && !confirm(question)) return;
-    const call = this.#request.compose();
-    let refusal = "";
-    await this.#whileBusy(this.#send, "Sending…", async () => {
-      const answer = await this.#run(call);
-      const isOfKey = access === "key" && this.#key.current !== "";
-      refusal = answer.status === 401 && isOfKey ? answer.message : "";
-      showAnswer(answer, call, refusal !== "");
-      this.#request.markFaults(answer);
-    }, () => [news, ...wordsOfAnswer(), refusal]);
-    if (refusal === "") return revealAnswer();
-    this.#meter.forget();
-    this.#key.reject(refusal);
-    this.#request.draw();
-  }
+/** Drops the key, and asks for another. @param {string} form @param {string} fault */
+export function refuse(form, fault) {
+  if (state.key !== "") forget();
+  adopt("");
+  Object.assign(state, { form, fault });
+  draw();
+  keyField().focus();
+  say(fault);
+}
 
-  /** Sends the first request with another key. */
-  async #callFirst(news = "") {
-    this.#meter.forget();
-    this.#request.choose();
-    await this.#call(news);
-    if (this.#key.current !== "") this.#send.focus({ preventScroll: true });
-  }
+/** Whether the key may be replaced. Asks if it was not copied, because it would be lost. */
+export function mayDiscard() {
+  return state.isCopied || confirm("Your key is not copied, and would be lost. Continue?");
+}
 
-  async #makeKey() {
-    const button = this.#makeKeyButton;
-    if (this.#isBusy) return;
-    if (button.ariaDisabled) return say(`${button.textContent} before making another key.`);
-    if (!this.#key.mayDiscardKey()) return;
-    /** @type {Call} */
-    const signUp = {
-      method: "POST",
-      url: `${this.#request.base}/v1/accounts`,
-      headers: [["Content-Type", "application/json"]],
-      body: JSON.stringify({ name: this.#key.name }),
-    };
-    /** @type {Answer | undefined} */
-    let answer;
-    await this.#whileBusy(button, "Making a key…", async () => {
-      answer = await this.#run(signUp, SIGN_UP);
-    }, () => []);
-    if (answer?.newKey) {
-      await this.#callFirst(part("key-note").textContent);
-      // Scrolls to the key, because it is shown only once.
-      if (part("key").getBoundingClientRect().top < 0) part("key-form").scrollIntoView();
-      return;
-    }
-    const { status, text = "", message = "", code } = answer ?? {};
-    const reason = message === ""
-      ? "No key was made. Try again later."
-      : status === 0
-      ? `${text}. ${message}`
-      : message;
-    if (code === "sign_up_closed") this.#key.close();
-    else this.#key.refuse(reason);
-    say(reason);
-  }
+export function noteCopied() {
+  state.isCopied = true;
+  draw();
+}
 
-  async #useKey() {
-    if (this.#isBusy) return;
-    const fault = this.#key.takePasted();
-    if (fault === "") await this.#callFirst();
-    else say(fault);
-  }
+export async function makeKey() {
+  if (isWaiting("address") || !mayDiscard()) return;
+  const value = JSON.stringify({ name: field("#name").value });
+  const call = callOf("createAccount", [{ name: "body", place: "body", value }]);
+  const { answer: { newKey, status, text, message, code } } = await whileBusy(() =>
+    run("createAccount", call)
+  );
+  if (newKey !== "") return await callFirst();
+  const isClosed = code === "sign_up_closed";
+  if (isClosed) part("to-make").hidden = true;
+  refuse(
+    isClosed ? "paste" : "make",
+    status === 0 ? `${text}. ${message}` : message || "No key was made. Try again later.",
+  );
+}
 
-  async #runRace() {
-    const before = this.#meter.minute;
-    const { size, note } = raceOf(before, this.#meter.limits);
-    if (this.#isBusy) return;
-    if (before === undefined || size === 0) return say(note);
-    part("meter").scrollIntoView({ block: "nearest" });
-    const [payer, call, begun] = [this.#key.current, this.#request.composeShort(), performance.now()];
-    await this.#whileBusy(this.#race, "Racing…", async () => {
-      const finishes = await Promise.all(Array.from({ length: size }, async () => {
-        const { status, headers } = await this.#run(call, payer);
-        return { status, reset: minuteReset(headers) };
-      }));
-      showRace(finishes, before, Math.round(performance.now() - begun));
-    });
-    setTimeout(() => part("answer-message").scrollIntoView({ block: "nearest" }), this.#meter.lag);
+export async function useKey() {
+  const key = keyField().value.trim();
+  if (!/^[!-~]+$/.test(key)) {
+    return refuse("paste", "Paste a key: letters, digits and underscores.");
   }
+  keyField().value = "";
+  forget();
+  adopt(key);
+  await callFirst();
+}
+
+/** Makes the first call with another key. */
+export async function callFirst() {
+  choose(operations()[0] ?? "");
+  await send();
+  if (state.key === "") return;
+  part("send").focus({ preventScroll: true });
+  say(`${textOf("#key-note")} ${textOf("#news")}`);
+}
+
+/** The operation that is chosen. */
+export function chosen() {
+  return field("#operation").value;
+}
+
+/** The fields of an operation. @param {string} operation */
+export function fieldsOf(operation, selector = "[name]") {
+  return fields(`#form-${operation} ${selector}`);
+}
+
+/** @param {string} operation @param {string} name @param {string} value */
+export function setField(operation, name, value) {
+  for (const field of fieldsOf(operation, `[name=${name}]`)) field.value = value;
+}
+
+/** The operations of the collection that an operation belongs to. @param {string} operation */
+export function siblingsOf(operation) {
+  return operations().filter((other) => collectionOf(other) === collectionOf(operation));
+}
+
+/** The path of the collection that an operation belongs to. @param {string} operation */
+export function collectionOf(operation) {
+  return part(operation).dataset.path?.replace(/\/\{\w+\}$/, "");
+}
+
+/** A button that turns to an operation. @param {string} operation */
+export function linkTo(operation) {
+  return button(textOf(`#${operation} > h3 > a`), () => turnTo(operation));
+}
+
+/** What requests of an operation are charged to. @param {string} operation */
+export function payerOf(operation) {
+  const { access = "", vital } = part(operation).dataset;
+  return vital ?? (access === "key" ? state.key || "keyless" : access);
+}
+
+/** A request of an operation, by default as its form says. @param {string} operation @param {readonly { name: string, place: string, value: string }[]} [given] */
+export function callOf(operation, given, key = state.key) {
+  const { method = "", path = "", type = "", access } = part(operation).dataset;
+  const base = part("console").dataset.base || location.origin;
+  const fields = fieldsOf(operation).map(({ name, value, dataset: { place = "" } }) => ({
+    name,
+    place,
+    value,
+  }));
+  return buildRequest({ base, method, path, type, key: access === "key" ? key : "" }, given ?? fields);
+}
+
+/** Chooses an operation, and puts it in the address. @param {string} operation */
+export function choose(operation) {
+  field("#operation").value = operation;
+  history.replaceState(null, "", `#${operation}`);
+  draw();
+}
+
+/** Chooses an operation, and brings its form into view. @param {string} operation */
+export function turnTo(operation) {
+  choose(operation);
+  reveal(part("call"));
+  part("operation").focus({ preventScroll: true });
+}
+
+export function drawRequest() {
+  const operation = chosen();
+  for (const form of all("#call > fieldset")) hide(form, form.id !== `form-${operation}`);
+  const call = callOf(operation);
+  write(part("method"), call.method);
+  write(part("target"), decodeURI(targetOf(call)));
+  const { sunset } = part(operation).dataset;
+  write(part("deprecated"), sunset ? `Deprecated: works until ${sunset}.` : "");
+  const headers = fieldsOf(operation, "[data-place=header]");
+  const sent = headers.filter(({ value }) => value !== "").map(({ name }) => name).join(", ");
+  const count = `${headers.length} header${headers.length === 1 ? "" : "s"}`;
+  for (const summary of all(`#form-${operation} summary`)) {
+    write(summary, sent ? `${count}, sent: ${sent}` : count);
+  }
+  if (part("code").matches("[open]")) write(part("sample"), codeOf(KEY_PLACEHOLDER));
+  if (part("answer").dataset.kind === "example") showExample(operation);
+}
+
+/** The request as code. @param {string} key */
+export function codeOf(key) {
+  return sample(field("[name=language]:checked").value, callOf(chosen(), undefined, key));
+}
+
+/** Gives these fields for an Idempotency-Key new values. @param {Iterable<Field>} fields */
+export function renew(fields) {
+  for (const field of fields) field.value = crypto.getRandomValues(new Uint32Array(4)).join("-");
+}
+
+/** Puts the id and ETag of an item into the forms of its collection. Returns these operations. @param {string} operation @param {string} id @param {string} etag */
+export function fill(operation, id, etag) {
+  return siblingsOf(operation).filter((sibling) => {
+    const [field] = fieldsOf(sibling, "[data-place=path]");
+    if (!field) return false;
+    field.value = id;
+    setField(sibling, "If-Match", etag);
+    return true;
+  });
+}
+
+/** How long a payer has to wait, in words; empty if it has not. @param {string} payer */
+export function waitOf(payer, now = Date.now()) {
+  const left = (state.waits[payer] ?? 0) - now;
+  return left > 0 ? `Wait ${duration(left)}` : "";
+}
+
+/** Whether a payer has to wait. If so, says it. @param {string} payer */
+export function isWaiting(payer) {
+  if (waitOf(payer)) say(`${waitOf(payer)}.`);
+  return waitOf(payer) !== "" || state.isBusy;
+}
+
+/** Shows on a button how long its payer has to wait. `disabled` would take the focus from it. @param {string} id @param {string} label @param {string} payer @param {number} now */
+export function drawWait(id, label, payer, now) {
+  const wait = waitOf(payer, now);
+  if (wait === "" && part(id).ariaDisabled) say("You can send again.");
+  mark(part(id), "aria-disabled", wait !== "" && "true");
+  write(part(id), wait || label);
+}
+
+/** Runs an action while no other can begin. @template Result @param {() => Promise<Result>} act */
+export async function whileBusy(act) {
+  state.isBusy = true;
+  mark(part("console"), "aria-busy", "true");
+  say("Sending");
+  try {
+    return await act();
+  } finally {
+    state.isBusy = false;
+    mark(part("console"), "aria-busy", false);
+    draw();
+  }
+}
+
+/** Sends a request, and notes what its response says about the key and the limits. A rotated key has the limits of the old one. @param {string} operation @param {Call} call @returns {Promise<Entry>} */
+export async function run(operation, call) {
+  const payer = payerOf(operation);
+  const isOfKey = part(operation).dataset.access === "key" && state.key !== "";
+  const answer = await exchange(call);
+  const entry = { operation, call, answer };
+  const now = Date.now();
+  const end = now + answer.wait * 1_000;
+  if (end > now) state.waits[payer] = end;
+  if (isOfKey) state.usage = usageAfter(state.usage, entry, now);
+  if (isOfKey && answer.code === "key_banned") state.bannedUntil = end;
+  if (answer.newKey && !isOfKey) forget();
+  if (answer.newKey) adopt(answer.newKey, true);
+  return entry;
+}
+
+/** Sends a request, by default that of the form, and shows the response. */
+export async function send(operation = chosen(), call = callOf(operation)) {
+  if (isWaiting(payerOf(operation))) return;
+  const missing = fieldsOf(operation, "[data-place=path]").find(({ name }) => call.url.includes(`{${name}}`));
+  if (missing) {
+    mark(missing, "aria-invalid", "true");
+    missing.focus();
+    const message = `${missing.name} is missing. If you add one, it is filled in.`;
+    return show({ kind: "0", head: [["status", "Not sent"]], message, next: adding(operation) });
+  }
+  const { question, access } = part(operation).dataset;
+  if ((access === "address" && !mayDiscard()) || (question && !confirm(question))) return;
+  await whileBusy(async () => settle(await run(operation, call)));
+  if (state.fault !== "") return;
+  if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
+  reveal(part("head"));
+}
+
+/** Shows a response, and draws its consequences. Only after a lost one, the Idempotency-Key stays, so that it is safe to send again. @param {Entry} entry */
+export function settle(entry) {
+  const { operation, call: { method }, answer: { status, code, message, body, headers } } = entry;
+  if (status > 0 && status < 500) renew(fieldsOf(operation, "[name=Idempotency-Key]"));
+  const etag = headers.get("etag");
+  const isItem = etag && (status === 201 || (status === 200 && method === "PATCH"));
+  const filled = isItem ? fill(operation, JSON.parse(body).id, etag) : [];
+  if (method === "DELETE" && status === 204) fill(operation, "", "");
+  showEntry(entry, filled.filter((other) => other !== operation).map(linkTo));
+  if (part(operation).dataset.ends && status === 204) {
+    refuse(part("console").dataset.start ?? "", "The account is closed, and its key no longer works.");
+  } else if (code === "invalid_api_key" && state.key !== "") {
+    field("#pasted").value = state.key;
+    refuse("paste", message);
+  }
+}
+
+/** The way to add an item to the operation's collection, if there is one. @param {string} operation */
+export function adding(operation) {
+  return siblingsOf(operation).filter((other) => part(other).dataset.method === "POST" && other !== operation)
+    .map(linkTo);
+}
+
+/** Shows a response. @param {Entry} entry @param {readonly HTMLElement[]} [filled] Links to the forms that it filled. */
+export function showEntry({ operation, call, answer }, filled = []) {
+  const { status, text, headers, body, ms, code, message, newKey } = answer;
+  const { sunset, path = "" } = part(operation).dataset;
+  const [etag, cursor] = [headers.get("etag"), nextCursor(headers.get("link"))];
+  const isReplay = headers.has("idempotency-replayed");
+  const isEmpty = status === 200 && body === "[]";
+  const isOfItem = path.includes("{") && (status === 403 || status === 404);
+  const isRepeatable = status > 200 && status < 300 && !isReplay &&
+    call.headers.flat().includes("Idempotency-Key");
+  const advice = textOf(`#error-${code || "none"} span`);
+  show({
+    kind: status === 429 ? "429" : `${status}`.slice(0, 1),
+    head: [["status", `${status || text}`], ["", `${status && text} ${ms} ms`], [
+      "",
+      `${call.method} ${targetOf(call)}`,
+    ]],
+    message: sentences(
+      newKey && "Copy your new key: only this tab has it",
+      message || textOf(`#${operation} [data-status="${status}"]`),
+      isReplay && "A replay of the first response: nothing was created twice",
+      isEmpty && (/[?&](?!limit=)/.test(call.url) ? "Nothing matches" : "There are none yet"),
+      sunset && status < 400 && `Deprecated: works until ${sunset}`,
+    ),
+    code,
+    todo: message.includes("Try again in ") ? advice.replace("Try again after Retry-After. ", "") : advice,
+    next: [
+      ...filled,
+      ...(isEmpty || isOfItem ? adding(operation) : []),
+      isRepeatable && button("Repeat exactly", () => send(operation, call)),
+      status === 412 && etag &&
+      button("Use the current ETag", () => (setField(operation, "If-Match", etag), turnTo(operation))),
+      cursor && button("Next page", () => (setField(operation, "cursor", cursor), choose(operation), send())),
+    ],
+    body: status === 204 || status === 304 ? "" : body,
+    headers,
+  });
+}
+
+/** @param {number} now */
+export function drawLimits(now) {
+  const usage = state.usage = usageAt(state.usage, now);
+  const { bannedUntil, key } = state;
+  const limit = Number(part("console").dataset.limit);
+  const [size, note] = raceOf(usage, now < bannedUntil);
+  const [left, reset] = standingOf(usage, { now, limit, bannedUntil, hasKey: key !== "" });
+  write(part("left"), left);
+  write(part("reset"), reset);
+  write(part("race-note"), note);
+  mark(part("race"), "aria-disabled", size === 0 && "true");
+  drawPrints(usage ?? { limit, left: limit, entries: [] });
+  if (state.logged === usage?.entries || !part("log").matches("[open]")) return;
+  state.logged = usage?.entries ?? [];
+  part("entries").replaceChildren(...state.logged.map((entry) => {
+    const { call, answer: { status, text, ms } } = entry;
+    const label = `${call.method} ${targetOf(call)}, ${status || text}, ${ms} ms`;
+    return create("li", outcomeOf(entry), button(label, () => (showEntry(entry), reveal(part("head")))));
+  }));
+}
+
+/** Sends all requests that the minute has left and a few more, and shows how many succeed. */
+export async function race() {
+  const { usage } = state;
+  const [size, note] = raceOf(usage, Date.now() < state.bannedUntil);
+  if (state.isBusy) return;
+  if (size === 0 || !usage) return say(note);
+  const [operation = ""] = operations();
+  const call = callOf(operation, [{ name: "limit", place: "query", value: "1" }]);
+  const begun = performance.now();
+  await whileBusy(async () => {
+    const entries = await Promise.all(Array.from({ length: size }, () => run(operation, call)));
+    showRace(entries, usage, Math.round(performance.now() - begun));
+  });
+  reveal(part("head"));
+}
+
+/** @param {readonly Entry[]} entries @param {import("./limits.js").Usage} before @param {number} ms */
+export function showRace(entries, before, ms) {
+  const groups = Map.groupBy(entries, outcomeOf);
+  const [ok = [], refused = [], bad = []] = [groups.get("ok"), groups.get("refused"), groups.get("bad")];
+  const failed = bad[0]?.answer;
+  if (failed && bad.length === entries.length) {
+    const message = sentences(failed.text, failed.message);
+    return show({ kind: "0", head: [["status", "The race did not take place"]], message });
+  }
+  const { usage = before } = state;
+  const could = usage.reset === before.reset ? before.left : usage.limit;
+  const isPart = entries.length <= before.left;
+  const isOneMinute = [...ok, ...refused].every((entry) => usage.entries.includes(entry));
+  const over = isOneMinute ? Math.max(0, ok.length - could) : 0;
+  const others = isOneMinute && !isPart ? could - ok.length - bad.length : 0;
+  show({
+    kind: "race",
+    head: [["ok", `${ok.length}`], ["", "admitted,"], ["refused", `${refused.length}`], ["", "refused,"], [
+      over ? "bad" : "status",
+      `${over || "none"}`,
+    ], ["", "over"]],
+    message: sentences(
+      `${entries.length} requests at once in ${ms} ms, with ${before.left} left: ${
+        isPart ? "all fit" : isOneMinute ? `exactly ${could} can succeed` : "a new minute began meanwhile"
+      }`,
+      others > 0 && `Other clients of the account took ${others}`,
+      bad.length > 0 && `${bad.length} failed or got no response`,
+    ),
+    todo: isPart
+      ? "Race again for the rest."
+      : "Clients that keep sending after a 429 are banned. This page waits instead.",
+  });
+}
+
+/** Starts what is interactive. The page can be read without it. */
+export function start() {
+  startSamples();
+  startContents();
+  startForms();
+  for (const id of operations()) {
+    const link = linkTo(id);
+    link.ariaLabel = `Try it: ${link.textContent}`;
+    link.textContent = "Try it";
+    all(`#${id} > .line`)[0]?.append(link);
+  }
+  const { dataset } = part("console");
+  state.form = dataset.start = dataset.form ?? "";
+  for (const id of operations()) renew(fieldsOf(id, "[name=Idempotency-Key]"));
+  for (const id of ["key-form", "call"]) on(id, "submit", (event) => event.preventDefault());
+  on("key-form", "submit", () => (state.form === "make" ? makeKey() : useKey()));
+  on("key-form", "input", () => (state.fault = "", draw()));
+  on("call", "submit", () => send());
+  on("call", "input", draw);
+  on("race", "click", race);
+  on("operation", "change", () => choose(chosen()));
+  on("code", "toggle", draw);
+  on("log", "toggle", draw);
+  part("key").after(copyButton("the key", () => state.key, noteCopied));
+  part("sample").before(copyButton("the code", () => codeOf(state.key || KEY_PLACEHOLDER)));
+  for (const control of all("button[data-form]")) {
+    control.addEventListener("click", () => mayDiscard() && refuse(control.dataset.form ?? "", ""));
+  }
+  document.addEventListener("copy", () => `${getSelection()}`.includes(state.key) && noteCopied());
+  addEventListener("beforeunload", (event) => state.isCopied || event.preventDefault());
+  adopt(kept());
+  const linked = location.hash.slice(1);
+  if (operations().includes(linked)) field("#operation").value = linked;
+  draw();
 }

@@ -1,153 +1,174 @@
 // @ts-check
-// Requests: built from the fields of a form, written as samples, and sent.
-
-import { readProblem } from "./text.js";
+// Requests and responses: built from the fields of a form, written as code, sent, and read.
 
 /**
- * @typedef {{ method: string, url: string, headers: [name: string, value: string][], body: string }} Call
+ * @typedef {{ method: string, url: string, headers: string[][], body: string }} Call
  *   A request. An empty body means none.
  * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
  *   message: string, newKey: string, wait: number }} Answer A response. Status 0 means none; `text` says so. `wait` is
  *   in seconds.
+ * @typedef {{ operation: string, call: Call, answer: Answer }} Entry A request of an operation, and its response.
  */
 
-/** Placeholder of the API key in samples. */
-export const KEY_PLACEHOLDER = "YOUR_KEY_FROM_ABOVE";
-/** Placeholder of the page's origin in samples, which the script replaces. */
+/** Stands for the API key in code. */
+export const KEY_PLACEHOLDER = "YOUR_KEY";
+/** Stands for the page's origin in code. The script replaces it. */
 export const ORIGIN_PLACEHOLDER = "http://THIS_HOST";
 /** Longer than the service's own timeout, in ms. */
-const TIMEOUT = 30_000;
+export const TIMEOUT = 30_000;
 
 /**
- * Builds a request from the fields of the form. Empty fields are left out.
- * @param {{ base: string, method: string, path: string, bodyType: string, key: string }} target
+ * Builds a request from the fields of a form. Empty fields are left out.
+ * @param {{ base: string, method: string, path: string, type: string, key: string }} target
  * @param {readonly { name: string, place: string, value: string }[]} fields
- * @param {string} [body]
  * @returns {Call}
  */
-export function buildRequest({ base, method, path, bodyType, key }, fields, body = "") {
-  const at = (/** @type {string} */ wanted) =>
-    fields.filter(({ place, value }) => place === wanted && (value !== "" || place === "path"));
-  const encode = (/** @type {string} */ value) => encodeURIComponent(value.toWellFormed());
-  const pathname = at("path").reduce(
-    (text, { name, value }) => text.replace(`{${name}}`, () => encode(value)),
+export function buildRequest({ base, method, path, type, key }, fields) {
+  const at = Object.groupBy(fields.filter(({ value }) => value.trim() !== ""), ({ place }) => place);
+  const pathname = (at["path"] ?? []).reduce(
+    (text, { name, value }) => text.replace(`{${name}}`, () => encoded(value)),
     path,
   );
-  const query = at("query").map(({ name, value }) => `${name}=${encode(value)}`).join("&");
-  /** @type {Call["headers"]} */
-  const headers = at("header").map(({ name, value }) => [name, value]);
-  if (body !== "") headers.unshift(["Content-Type", bodyType]);
+  const query = (at["query"] ?? []).map(({ name, value }) => `${name}=${encoded(value)}`).join("&");
+  const [{ value: body } = { value: "" }] = at["body"] ?? [];
+  const headers = (at["header"] ?? []).map(({ name, value }) => [name, value]);
+  if (body !== "") headers.unshift(["Content-Type", type]);
   if (key !== "") headers.unshift(["Authorization", `Bearer ${key}`]);
   return { method, url: base + pathname + (query && `?${query}`), headers, body };
 }
 
+/** @param {string} value */
+export function encoded(value) {
+  return encodeURIComponent(value.toWellFormed());
+}
+
+/** A text in a shell. @param {string} text */
+export function inShell(text) {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A text in JavaScript and Python, in which a JSON string is a valid literal. @param {string} text */
+export function quoted(text) {
+  return text.includes('"') && !/['\\\n]/.test(text) ? `'${text}'` : JSON.stringify(text);
+}
+
 /**
- * Writes the request for `curl`, in `javascript` or `python`, or for any other language as HTTP.
+ * Writes the request for `curl`, in `javascript` or in `python`.
  * @param {string} language
  * @param {Call} call
- * @returns {string}
  */
 export function sample(language, { method, url, headers, body }) {
-  const shell = (/** @type {string} */ text) => `'${text.replaceAll("'", `'\\''`)}'`;
-  // A JSON string is a valid literal in JavaScript and Python.
-  const quote = (/** @type {string} */ text) =>
-    text.includes('"') && !/['\\\n]/.test(text) ? `'${text}'` : JSON.stringify(text);
-  const pairs = (/** @type {string} */ indent) =>
-    headers.map(([name, value]) => `${indent}${quote(name)}: ${quote(value)},`);
   if (language === "curl") {
     const implied = body === "" ? "GET" : "POST";
     return [
-      `curl -i${method === implied ? "" : ` -X ${method}`} ${shell(url)}`,
-      ...headers.map(([name, value]) => `-H ${shell(`${name}: ${value}`)}`),
-      ...(body === "" ? [] : [`--data-raw ${shell(body)}`]),
+      `curl -i${method === implied ? "" : ` -X ${method}`} ${inShell(url)}`,
+      ...headers.map((header) => `-H ${inShell(header.join(": "))}`),
+      ...(body === "" ? [] : [`--data-raw ${inShell(body)}`]),
     ].join(" \\\n  ");
   }
+  const pairs = headers.map((header) => `    ${header.map(quoted).join(": ")},`);
   if (language === "javascript") {
     return [
-      `const response = await fetch(${quote(url)}, {`,
-      `  method: ${quote(method)},`,
-      ...(headers.length === 0 ? [] : ["  headers: {", ...pairs("    "), "  },"]),
-      ...(body === "" ? [] : [`  body: ${quote(body)},`]),
+      `const response = await fetch(${quoted(url)}, {`,
+      `  method: ${quoted(method)},`,
+      ...["  headers: {", ...pairs, "  },"],
+      ...(body === "" ? [] : [`  body: ${quoted(body)},`]),
       "});",
       "console.log(response.status, await response.text());",
     ].join("\n");
   }
-  if (language === "python") {
-    return [
-      "from urllib.error import HTTPError",
-      "from urllib.request import Request, urlopen",
-      "",
-      "request = Request(",
-      `    ${quote(url)},`,
-      `    method=${quote(method)},`,
-      ...(headers.length === 0 ? [] : ["    headers={", ...pairs("        "), "    },"]),
-      ...(body === "" ? [] : [`    data=${quote(body)}.encode(),`]),
-      ")",
-      "try:",
-      "    response = urlopen(request)",
-      "except HTTPError as error:",
-      "    response = error",
-      "print(response.status, response.read().decode())",
-    ].join("\n");
-  }
-  const lines = headers.map(([name, value]) => `${name}: ${value}`);
-  return [`${method} ${url}`, ...lines, ...(body === "" ? [] : ["", body])].join("\n");
+  return [
+    "from urllib.request import Request, urlopen",
+    "",
+    "request = Request(",
+    `    ${quoted(url)},`,
+    `    method=${quoted(method)},`,
+    ...["    headers={", ...pairs, "    },"],
+    ...(body === "" ? [] : [`    data=${quoted(body)}.encode(),`]),
+    ")",
+    "print(urlopen(request).read().decode())",
+  ].join("\n");
 }
 
-/** The method and path of a request. @param {Call} call */
-export function lineOf({ method, url }) {
-  const { pathname, search } = new URL(url);
-  return `${method} ${pathname}${search}`;
+/** The path and query of a request. @param {Call} call */
+export function targetOf({ url }) {
+  return url.replace(/^https?:\/\/[^/]*/, "");
 }
 
-/** Sends the request and reads the whole response. @param {Call} call @returns {Promise<Answer>} */
+/** Sends the request and reads the whole response, with its new API key: the OpenAPI document has examples of keys, but is no 201. fetch() refuses an invalid header before it sends anything. @param {Call} call @returns {Promise<Answer>} */
 export async function exchange({ method, url, headers, body }) {
   const begun = performance.now();
-  const elapsed = () => Math.max(1, Math.round(performance.now() - begun));
+  const elapsed = () => Math.ceil(performance.now() - begun);
   try {
     const response = await fetch(url, {
       method,
-      headers,
+      headers: Object.fromEntries(headers),
       body: body === "" ? null : body,
-      // Bypasses the browser's cache.
       cache: "no-store",
-      credentials: "omit",
       signal: AbortSignal.timeout(TIMEOUT),
     });
     const text = await response.text();
-    const { status } = response;
-    // Only in a 201, because the OpenAPI document has keys as examples.
+    const { status, ok, statusText } = response;
     const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? text : "") ?? [];
-    const isRefused = status === 429 || status === 503;
+    const wait = status === 429 || status === 503 ? Number(response.headers.get("retry-after")) : 0;
     return {
-      status,
-      text: response.statusText,
-      headers: response.headers,
-      body: text,
-      ms: elapsed(),
-      ...readProblem(response.ok ? "" : text),
-      newKey,
-      wait: isRefused ? Number(response.headers.get("retry-after")) : 0,
+      ...{ status, text: statusText, headers: response.headers, body: text, ms: elapsed(), newKey, wait },
+      ...readProblem(ok ? "" : text),
     };
   } catch {
-    // fetch() refuses an invalid header before it sends anything.
-    const [unsendable] = headers.find(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value)) ?? [];
-    const again = method === "GET"
-      ? "Then send the request again."
-      : "Before you send the request again, check whether it took effect.";
-    const [text, message] = unsendable === undefined
-      ? ["No response", `Check that you are online and that the service is running. ${again}`]
-      : ["Not sent", `${unsendable} contains a character that no header can carry.`];
-    return {
-      status: 0,
-      text,
-      headers: new Headers(),
-      body: "",
-      ms: elapsed(),
-      code: "",
-      message,
-      newKey: "",
-      wait: 0,
-    };
+    const isSendable = headers.every(([, value = ""]) => /^[\t -~\x80-\xff]*$/.test(value));
+    const isSafe = method === "GET" || headers.flat().includes("Idempotency-Key");
+    const message = isSendable
+      ? `Check that you are online and that the service is running. ${
+        isSafe ? "It is safe to send this again." : "Check whether it took effect before you send it again."
+      }`
+      : "A header has a character that no header can carry.";
+    const none = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0, ms: elapsed() };
+    return { status: 0, text: isSendable ? "No response" : "Not sent", message, ...none };
   }
+}
+
+/** The `code` and `message` of an Error body; both empty for other bodies. @param {string} text */
+export function readProblem(text) {
+  try {
+    const { code = "", message = "" } = JSON.parse(text);
+    return { code: String(code), message: String(message) };
+  } catch {
+    return { code: "", message: "" };
+  }
+}
+
+/** The cursor in the link to the next page; empty on the last page. @param {string | null} link */
+export function nextCursor(link) {
+  const [, cursor = ""] = /[?&]cursor=([^&>]+)[^,]*rel="next"/.exec(link ?? "") ?? [];
+  return decodeURIComponent(cursor);
+}
+
+/**
+ * JSON as indented pieces, each a text after its kind: `name`, `string` or none. Numbers are not parsed, so they keep all
+ * digits.
+ * @param {string} text
+ * @returns {string[][]}
+ */
+export function jsonPieces(text) {
+  const tokens = /("(?:[^"\\]|\\.)*")\s*(:?)|[[{]\s*[\]}]|[[\]{},]|[^\s"[\]{},]+/g;
+  let end = "\n";
+  return [...text.matchAll(tokens)].flatMap(([token, string, colon]) => {
+    if (string) return colon ? [["name", string], ["", ": "]] : [["string", string]];
+    if (token === "[" || token === "{") return [["", token + (end += "  ")]];
+    if (token === "]" || token === "}") return [["", (end = end.slice(0, -2)) + token]];
+    return [["", token === "," ? token + end : token.replaceAll(/\s/g, "")]];
+  });
+}
+
+/** A time in words. @param {number} ms */
+export function duration(ms) {
+  const seconds = Math.ceil(ms / 1_000);
+  if (seconds < 100) return `${seconds} s`;
+  return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
+}
+
+/** @param {number} number */
+export function count(number) {
+  return number.toLocaleString("en");
 }
