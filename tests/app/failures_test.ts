@@ -91,3 +91,26 @@ Deno.test("service stops although its permits cannot be given back", async () =>
 
   assertGreater(service.commits.filter(isOfUsage).length, 0);
 });
+
+Deno.test("service does not charge a request that still waits for a permit when its check of versions fails", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await call(service, apiKey);
+  await time.advance(5_000);
+  service.expectsErrors = true;
+  service.disturbance = {
+    read: fail,
+    commit: async ({ apply }) => (await pause(100), await apply()),
+  };
+
+  const first = call(service, apiKey); // Its charge is being committed.
+  await time.advance(10);
+  const second = call(service, apiKey);
+  const replies = await time.until(Promise.all([first, second]), 5_000);
+  service.disturbance = {};
+  await time.advance(5_000);
+
+  assertEquals(tally(replies), { "503 store_unavailable": 2 });
+  assertEquals((await service.accounts.usage(id)).used, 2);
+});
