@@ -22,7 +22,7 @@ export interface ProcessOptions {
   readonly cwd?: string;
 }
 
-/** With these options, the timers of a server run five times as fast, so that no test waits for its deadlines. */
+/** With these options, the timers of a server run twice as fast: a test waits less for its deadlines. */
 export const IN_HASTE: ProcessOptions = { runtime: ["--preload", "tests/process/haste.ts"] };
 
 /** The end of a process, and its output. */
