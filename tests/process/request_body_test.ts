@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
-import { residentMemory, type ServerProcess } from "./process.ts";
+import { IN_HASTE, residentMemory, type ServerProcess } from "./process.ts";
 import {
   assertAlive,
   jsonHeaders,
@@ -68,7 +68,7 @@ Deno.test("server responds correctly to unusual request bodies and stays up", as
 });
 
 Deno.test("server charges for requests with endless trailers, and ends their connections and memory", async () => {
-  await using served = await ServedStore.start({ perDay: 10 });
+  await using served = await ServedStore.start({ perDay: 10, process: IN_HASTE });
   const { server, key } = served;
   const before = await residentMemory(server.pid);
 
