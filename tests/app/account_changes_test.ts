@@ -331,6 +331,7 @@ Deno.test("service retries a charge for up to five seconds while the account kee
   let changes = 0;
   service.disturbance = {
     commit: async (commit) => {
+      await pause(50);
       if (++changes !== 20) await other.accounts.change(id, { name: `${changes}` });
       return await carryOut(commit);
     },
