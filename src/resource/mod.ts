@@ -31,7 +31,7 @@
  * const store = await openStore(":memory:", { clock: Date.now, create: true });
  * const transactions = new Transactions(store, { clock: Date.now });
  * const items = new Items(notes, { store, transactions, versions: new Versions(store) });
- * await transactions.run(items.adding({ id: 1, title: "Milk", done: false }, "acct_1", Date.now()));
+ * await transactions.run(items.adding({ id: 1, title: "Milk", done: true }, "acct_1", Date.now()));
  * const page = await items.list({ limit: 20, done: true }, "acct_1");
  * assertEquals(page.json, '[{"id":1,"title":"Milk","done":true}]');
  * await store.close();
