@@ -1,4 +1,6 @@
-// What the guides derive from declarations: tables and the first call. As a program, it writes them.
+// What the guides derive from declarations: tables, names of the service, and the first call. As a program, it writes them.
+import { existsSync } from "node:fs";
+import { slugOf } from "../src/app/service.ts";
 import { ACCESS } from "../src/resource/access.ts";
 import { inWords } from "../src/web/deprecation.ts";
 import { inputsOf } from "../src/web/openapi.ts";
@@ -15,8 +17,11 @@ import { ALL } from "./support/operations.ts";
 type Table = readonly (readonly string[])[];
 
 const ROOT = `${import.meta.dirname}/..`;
-/** Guides with tables. Each table is in at least one of them. */
-const DOCUMENTS = ["README.md", "src/operator/README.md"];
+/** Files that `deno task docs` writes in part: with tables, or with names of the service. Each table is in at least one of them. */
+export const GENERATED: readonly string[] = [
+  ...["README.md", "src/operator/README.md"],
+  ...["src", "tests"].flatMap((top) => [`${top}/operator/alerts.yml`, `${top}/messages/alerts.yml`]),
+].filter((path) => existsSync(`${ROOT}/${path}`));
 
 /** A guide, as it is and with tables that match the declarations. */
 export interface Guide {
@@ -45,9 +50,9 @@ export async function readGuides(): Promise<readonly Guide[]> {
   ];
   const missing = new Set(tables);
   const guides: Guide[] = [];
-  for (const path of DOCUMENTS.map((name) => `${ROOT}/${name}`)) {
+  for (const path of GENERATED.map((name) => `${ROOT}/${name}`)) {
     const text = await Deno.readTextFile(path);
-    const current = declared(text).replaceAll(
+    const current = named(declared(text)).replaceAll(
       /(?:^\|.*\|\n)+/gm,
       (found) => {
         const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
@@ -86,6 +91,16 @@ function declared(text: string): string {
     .replaceAll(/\bdata\/[\w-]+\.kv\b/g, DEFAULT_KV_PATH)
     .replace(/^## First call\n[^]*?(?=^## )/m, () => `${FIRST_CALL}\n`)
     .replace(/(?:^- `GET [^`]+` is deprecated and will be removed on .+\.\n)+/m, deprecations.join(""));
+}
+
+/** A text with the names of folders, metrics and alerts that follow from the title, in place of those that are shipped. */
+function named(text: string): string {
+  const inCapitals = slugOf(CATALOGUE.title, "-").replaceAll(
+    /(?:^|-)(\w)/g,
+    (_, letter) => letter.toUpperCase(),
+  );
+  return text.replaceAll(/\banimal([-_])store/g, (_, space) => slugOf(CATALOGUE.title, space))
+    .replaceAll("AnimalStore", inCapitals);
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
