@@ -77,23 +77,10 @@ export interface Removal {
   ) => Transaction<Result>;
 }
 
-/** Maximum number of accounts whose environments are read. */
-export const MAX_READ = 100;
-
-/** The environments of the first 100 accounts in a store. */
-export async function environmentsIn(store: Store): Promise<ReadonlySet<Environment>> {
-  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, MAX_READ);
+/** The environments of the first `count` accounts in a store. */
+export async function environmentsIn(store: Store, count: number): Promise<ReadonlySet<Environment>> {
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, count);
   return new Set(accounts.map((entry) => decodeAccount(entry).environment));
-}
-
-/** The warning that there are accounts, but none of this environment; undefined otherwise. */
-export function foreignWarning(
-  environments: ReadonlySet<Environment>,
-  environment: Environment,
-): string | undefined {
-  if (environments.size === 0 || environments.has(environment)) return undefined;
-  return `Warning: none of the first ${MAX_READ} accounts belongs to the environment ${environment}, so their API keys ` +
-    "are not valid here. Is ENVIRONMENT right?";
 }
 
 /**

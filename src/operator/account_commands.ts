@@ -5,7 +5,6 @@ import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Catalogue, Plans } from "../resource/mod.ts";
 import { ACCOUNT_NAME, MAX_NAME_LENGTH } from "../accounts/account.ts";
-import { foreignWarning, MAX_READ } from "../accounts/account_store.ts";
 import {
   type AccountView,
   MAX_BATCH,
@@ -81,23 +80,11 @@ function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> 
         throw new UsageError("--reference is for one NAME, not for -");
       }
       return async (client) => {
-        const first = client.call("GET", `${ACCOUNTS_PATH}?limit=${MAX_READ}`, schemas.accounts).catch(
-          () => [],
-        );
-        const created: AccountView[] = [];
-        if (name === "-") await createMany(plan, schemas, client, io, created);
+        if (name === "-") await createMany(plan, schemas, client, io);
         else {
-          await create([{ name, reference }], plan, schemas, client, io, async (issued) => {
-            await printKey("Created", issued, io);
-            created.push(issued.account);
-          });
+          const print = (issued: IssuedKey) => printKey("Created", issued, io);
+          await create([{ name, reference }], plan, schemas, client, io, print);
         }
-        const own = new Set(created.map(({ id }) => id));
-        const others = (await first).filter(({ id }) => !own.has(id));
-        const environment = created[0]?.environment;
-        const warning = environment &&
-          foreignWarning(new Set(others.map((other) => other.environment)), environment);
-        if (warning) io.err(warning);
       };
     },
   };
@@ -377,23 +364,23 @@ async function create(
 /** Number of creations after which progress is printed. */
 const PROGRESS = 500;
 
-/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and adds it to `made`. */
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. */
 async function createMany(
   plan: ChosenPlan,
   schemas: OperatorSchemas,
   client: Client,
   io: CommandIo,
-  made: AccountView[],
 ): Promise<void> {
   const names = namesIn(await io.input());
-  const printProgress = () => io.err(`Created ${made.length} of ${names.length} accounts.`);
+  let made = 0;
+  const printProgress = () => io.err(`Created ${made} of ${names.length} accounts.`);
   if (names.length === 0) printProgress();
   for (let start = 0; start < names.length; start += MAX_BATCH) {
     const some = names.slice(start, start + MAX_BATCH).map((name) => ({ name }));
     try {
       await create(some, plan, schemas, client, io, async ({ account, apiKey }) => {
         await io.out(`${printable(account.name)}\t${apiKey}`);
-        made.push(account);
+        made++;
       });
     } catch (error) {
       printProgress();
@@ -401,7 +388,7 @@ async function createMany(
       io.err(`More accounts, up to ${last}, may exist without a printed key: see accounts list.`);
       throw error;
     }
-    if (made.length % PROGRESS === 0 || made.length === names.length) printProgress();
+    if (made % PROGRESS === 0 || made === names.length) printProgress();
   }
 }
 

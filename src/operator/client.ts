@@ -34,18 +34,15 @@ export function onClient(commands: Commands<Client>): Commands<Target> {
 /** Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request. */
 export class Client {
   readonly #fetch: Fetch;
-  readonly #version: string | undefined;
 
-  /** `version` is that of the commands, if the service may have another. */
-  constructor(fetch: Fetch, version?: string) {
+  constructor(fetch: Fetch) {
     this.#fetch = fetch;
-    this.#version = version;
   }
 
   /** Sends a request whose response has no content. */
   async send(method: string, target: string, body?: unknown): Promise<void> {
     const { status } = await this.#request(method, target, body);
-    if (status !== 204) throw await this.#failure(UNEXPECTED);
+    if (status !== 204) throw new CommandError(UNEXPECTED);
   }
 
   /** Sends a request, and returns the body of the response, which may have members beyond those of the schema. */
@@ -95,31 +92,19 @@ export class Client {
       : { body: stringifyJson(body), headers: { "content-type": "application/json", ...headers } };
     const response = await this.#fetch(target, { method, ...content });
     if (response.ok) return response;
-    const refusal = await refusalOf(response, method);
-    throw MISUNDERSTANDINGS.has(response.status) ? await this.#failure(refusal.message) : refusal;
+    throw await refusalOf(response, method);
   }
 
   async #contentOf<Body>(response: Response, schema: Schema<Body>): Promise<Body> {
     const content = await jsonIn(response);
-    if (!schema.accepts(content)) throw await this.#failure(UNEXPECTED);
+    if (!schema.accepts(content)) throw new CommandError(UNEXPECTED);
     return content;
-  }
-
-  /** A failure that the versions may explain. The message names them if they differ. */
-  async #failure(message: string): Promise<CommandError> {
-    const own = this.#version;
-    const health = own && await this.#fetch("/health", { method: "GET" }).then(jsonIn, () => undefined);
-    const other = isJsonObject(health) && typeof health.version === "string" ? health.version : own;
-    if (other === own) return new CommandError(message);
-    return new CommandError(`${message}. The service has version ${other}, and this command ${own}`);
   }
 }
 
 const UNKNOWN = "It is unknown what was done";
 const UNEXPECTED =
   "The answer is not what this version of the command expects, so it is unknown what was done";
-/** Statuses of requests that a service of another version may not understand. */
-const MISUNDERSTANDINGS: ReadonlySet<number> = new Set([400, 404, 405]);
 
 async function jsonIn(response: Response): Promise<unknown> {
   try {
@@ -154,19 +139,11 @@ async function refusalOf(response: Response, method: string): Promise<CommandErr
   return new Refusal(message.replace(/\.$/, "") + outcome);
 }
 
-/** A service that is called over HTTP. */
-export interface RemoteService {
-  /** Prefix of its URLs. */
-  readonly url: string;
-  /** The operator token. */
-  readonly token: string;
-}
-
 /** Maximum duration of a request, in ms. The service takes 30 s at most. */
 const TIMEOUT = 60_000;
 
-/** Returns a function that sends requests to a service. It throws Unanswered if there is no whole response. */
-export function remoteFetch({ url, token }: RemoteService): Fetch {
+/** Returns a function that sends requests to the service at `url`, with an operator token. It throws Unanswered if there is no whole response. */
+export function remoteFetch(url: string, token: string): Fetch {
   return async (target, init) => {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), TIMEOUT);

@@ -77,9 +77,6 @@ const LIST = new Intl.ListFormat("en-GB");
 const MARGIN = " ".repeat(21);
 const WIDTH = 110 - MARGIN.length;
 const MAX_COUNT = 1e12;
-const MAX_GROUP = 100;
-/** A long `-abc...`, for which `parseArgs` takes quadratic time. */
-const LONG_GROUP = new RegExp(`^-[^-].{${MAX_GROUP - 1}}`, "su");
 
 /**
  * Parses a command line, such as `["accounts", "list"]`, and calls `run` with the command's work. Resolves to the exit
@@ -157,9 +154,6 @@ function parse(
   args: readonly string[],
   options: Command<never>["options"] = {},
 ): Pick<Arguments, "words" | "options"> {
-  if (args.some((arg) => LONG_GROUP.test(arg))) {
-    throw new UsageError(`An argument that begins with one - must have at most ${MAX_GROUP} characters`);
-  }
   const known = Object.entries(options).map(([name, { value }]) =>
     [name, value === undefined ? { type: "boolean" } : { type: "string", multiple: true }] as const
   );

@@ -20,7 +20,6 @@ import { operatorOperations } from "../operator/operations.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { PARTS } from "../catalogue/parts.ts";
-import { VERSION } from "../app/version.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 
@@ -89,7 +88,7 @@ export async function main(
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
       await work({
-        operate: (work) => work(new Client(remoteFetch({ url: serviceUrl, token }), VERSION)),
+        operate: (work) => work(new Client(remoteFetch(serviceUrl, token))),
         store() {
           throw new ConfigError("This command needs the store itself. Unset SERVICE_URL, and set KV_PATH.");
         },

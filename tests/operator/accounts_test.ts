@@ -43,21 +43,6 @@ Deno.test("accounts create prints a key that works at once, with the limits of t
   }
 });
 
-Deno.test("accounts create warns if there are accounts, but none of its environment", async () => {
-  await using operator = await Operator.start();
-  operator.input = ["Zoë"];
-  const found: number[] = [];
-  for (const environment of ["staging", "production", "production", "staging"]) {
-    operator.environment.set("ENVIRONMENT", environment);
-    assertEquals(await operator.run(`accounts create ${found.length === 1 ? "-" : "me"}`), 0);
-    found.push(
-      operator.err.filter((line) => line.startsWith("Warning: none of the first 100 accounts")).length,
-    );
-  }
-
-  assertEquals(found, [0, 1, 0, 0]);
-});
-
 Deno.test("accounts create rotates no key if an account has the given reference", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount("--reference customer-7");

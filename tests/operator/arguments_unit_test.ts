@@ -15,10 +15,6 @@ const OF_AN_ACCOUNT = ["show", "rotate", "suspend", "resume", "unban", "reset", 
 /** Error messages, each with command lines that cause it. Words in angle brackets are replaced by `words`. */
 const misunderstood: Readonly<Record<string, readonly string[]>> = {
   "The commands are accounts": ["", "cats list", "account list", "create"],
-  "An argument that begins with one - must have at most 100 characters": [
-    `accounts list -${"h".repeat(100)}`,
-    "items <options>",
-  ],
   "Name a command": ["accounts", "items"],
   "There is no command accounts frobnicate": ["accounts frobnicate"],
   "There is no command items things create": ["items things create"],

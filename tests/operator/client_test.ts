@@ -1,5 +1,4 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { VERSION } from "../../src/app/version.ts";
 import { cut } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
@@ -133,27 +132,6 @@ Deno.test("accounts rotate prints no text that is not a key, and no controls in 
     assertEquals([await operator.run(`accounts rotate ${id}`), operator.out], [1, []]);
     assertMatch(operator.err.join(), /^The answer is not what this version of the command expects/);
   }
-});
-
-Deno.test("main() names both versions if a service of another version does not understand", async () => {
-  await using operator = await Operator.start();
-  await using remote = await Remote.of(operator);
-  let version: unknown = "0.9.0";
-  const failure = async (respond: () => Response) => {
-    remote.respond = (_, target) => target === "GET /health" ? Response.json({ version }) : respond();
-    assertEquals(await operator.run("accounts show acct_1"), 1);
-    return operator.err.join();
-  };
-  const refusal = (status: number) => () => Response.json({ code: "x", message: "No." }, { status });
-
-  const both = `. The service has version 0.9.0, and this command ${VERSION}.`;
-  for (const status of [400, 404, 405]) assertEquals(await failure(refusal(status)), `No${both}`);
-  assertMatch(
-    await failure(() => Response.json({})),
-    /^The answer is not what .+ done\. The service has version 0/,
-  );
-  for (const status of [401, 409, 503]) assertEquals(await failure(refusal(status)), "No.");
-  for (version of [VERSION, 7, undefined]) assertEquals(await failure(refusal(400)), "No.");
 });
 
 Deno.test("main() says what is unknown if there is no response, or the connection breaks, here or at a proxy", async () => {

@@ -81,7 +81,7 @@ Deno.test.each(LOSSES)(
       return await lose(response);
     };
     try {
-      const send = remoteFetch({ url: "http://localhost", token: operatorToken });
+      const send = remoteFetch("http://localhost", operatorToken);
       const [first = ""] = await assertCreates(service, send, count);
       assertMatch(first, /\. Trying again in 1 s\.$/);
     } finally {
