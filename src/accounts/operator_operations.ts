@@ -255,7 +255,7 @@ function getAccount({ accounts, schemas }: Desk): Operation {
     path: `${ACCOUNTS_PATH}/{id}`,
     summary: "Get an account and its usage",
     answers: shownAccount(schemas),
-  }, async ({ params: { id } }, call: Call) => answered(await find(accounts, id, call), call));
+  }, async ({ params: { id } }, call: Call) => accountResponse(await find(accounts, id, call), call));
 }
 
 function getUsage(accounts: AccountStore): Operation {
@@ -304,7 +304,7 @@ function updateAccount({ accounts, plans, schemas }: Desk): Operation {
       ...(rest.plan ?? rest.limits ? planOf(plans, rest, before) : {}),
       ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
     }), call);
-    return answered(changed, call);
+    return accountResponse(changed, call);
   });
 }
 
@@ -329,35 +329,43 @@ function rotateKey({ accounts, schemas }: Desk): Operation {
   });
 }
 
-/** Operations that change an open account and have no body. */
+/** Operations `POST /accounts/{id}/NAME` that change an open account, have no body, and return the account. */
 function actionsOf({ accounts, schemas }: Desk): Operation[] {
-  return [
-    action(
-      schemas,
-      "unban",
-      "unbanAccount",
+  const actions: Readonly<Record<string, readonly [summary: string, description: string, act: Act]>> = {
+    unban: [
       "End the ban of an account",
       "Also clears its refusals and earlier bans.",
       (id, call) => call.transact(accounts.changingUsage(id, pardon)),
-    ),
-    action(
-      schemas,
-      "reset",
-      "resetAccount",
+    ],
+    reset: [
       "Set the usage of an account to zero",
       "Sets its usage in this minute and today to zero. A ban stays.",
       (id, call) => call.transact(accounts.changingUsage(id, (usage) => reset(usage, call.now))),
-    ),
-    action(
-      schemas,
-      "close",
-      "closeAccount",
+    ],
+    close: [
       "Close an account",
       "Closes the account permanently. Its keys stop working.",
       (id, call) => change(accounts, id, () => ({ closedAt: call.now }), call),
-    ),
-  ];
+    ],
+  };
+  return Object.entries(actions).map(([name, [summary, description, act]]) =>
+    operation({
+      ...OF_ACCOUNT,
+      id: `${name}Account`,
+      method: "POST",
+      path: `${ACCOUNTS_PATH}/{id}/${name}`,
+      summary,
+      description,
+      answers: shownAccount(schemas),
+    }, async ({ params: { id } }, call: Call) => {
+      const changed = open(await act(id, call), id);
+      call.note(id);
+      return accountResponse(changed, call);
+    })
+  );
 }
+
+type Act = (id: string, call: Call) => Promise<Seen | null>;
 
 function applyPlans({ accounts, plans }: Desk): Operation {
   return operation({
@@ -473,32 +481,8 @@ async function change(
   return { holder: open(await call.transact(accounts.changing(id, to)), id), usage };
 }
 
-/** An operation `POST /accounts/{id}/NAME` that changes an open account, and returns it. */
-function action(
-  schemas: OperatorSchemas,
-  name: string,
-  id: string,
-  summary: string,
-  description: string,
-  act: (id: string, call: Call) => Promise<Seen | null>,
-): Operation {
-  return operation({
-    ...OF_ACCOUNT,
-    id,
-    method: "POST",
-    path: `${ACCOUNTS_PATH}/{id}/${name}`,
-    summary,
-    description,
-    answers: shownAccount(schemas),
-  }, async ({ params: { id } }, call: Call) => {
-    const changed = open(await act(id, call), id);
-    call.note(id);
-    return answered(changed, call);
-  });
-}
-
 /** The 200 with an account. */
-function answered(state: Seen, { now }: Call): Response {
+function accountResponse(state: Seen, { now }: Call): Response {
   return valueResponse<Parsed<OperatorSchemas["account"]>>(viewOf(state, now));
 }
 

@@ -1,9 +1,8 @@
-import { type Store, Transactions, Versions } from "../engine/mod.ts";
+import { Transactions, Versions } from "../engine/mod.ts";
 import { conflictIn } from "../web/openapi.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import {
   ACCESS,
-  type Catalogue,
   type Generations,
   itemOperations,
   type Items,
@@ -21,6 +20,7 @@ import { KeyForm } from "../accounts/api_key.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
+import type { PartOptions } from "../operator/part.ts";
 import { tokenCheck } from "../operator/token.ts";
 import { PARTS } from "../catalogue/parts.ts";
 import { Admissions } from "./admission.ts";
@@ -32,17 +32,13 @@ import { VERSION } from "./version.ts";
 
 /** Options of {@linkcode createService}. */
 export interface ServiceOptions
-  extends Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm" | "keys"> {
-  readonly catalogue: Catalogue;
+  extends
+    Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm" | "keys">,
+    Pick<PartOptions, "catalogue" | "store" | "signUpIsOpen" | "securityContact"> {
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations;
-  readonly store: Store;
   /** Maximum age of cached accounts and items, in ms. */
   readonly maxStalenessMs: number;
-  /** Whether clients may create accounts. */
-  readonly signUpIsOpen: boolean;
-  /** URI of the security contact; undefined if there is none. */
-  readonly securityContact: string | undefined;
   /** Bearer tokens for operators' operations and metrics. Without one, the service has no operators' operations. */
   readonly operatorTokens: readonly string[];
   /** Bearer tokens for metrics only. */
@@ -115,21 +111,29 @@ export function createService(options: ServiceOptions): Service {
     async settle() {
       await Promise.all([permits.settle(), ...items.map(({ ids }) => ids.settle())]);
     },
-    sweeps: [
-      (now) => sweepReplies(store, now),
-      (now) =>
-        sweepSignUps(
-          store,
-          (id, condition, row) => transactions.run(accounts.removing({ id }, condition, row)),
-          catalogue.plans,
-          now,
-        ),
-      (now) => sweepCounts(store, now),
-      (now) => sweepDayTotals(store, now),
-      (now) => sweepGenerations(store, catalogue.resources, generations, now),
-      () => store.sweep(),
-    ],
+    sweeps: sweepsOf(options, accounts, transactions),
   };
+}
+
+function sweepsOf(
+  { store, catalogue, generations = new Map() }: ServiceOptions,
+  accounts: AccountStore,
+  transactions: Transactions,
+): readonly Sweep[] {
+  return [
+    (now) => sweepReplies(store, now),
+    (now) =>
+      sweepSignUps(
+        store,
+        (id, condition, row) => transactions.run(accounts.removing({ id }, condition, row)),
+        catalogue.plans,
+        now,
+      ),
+    (now) => sweepCounts(store, now),
+    (now) => sweepDayTotals(store, now),
+    (now) => sweepGenerations(store, catalogue.resources, generations, now),
+    () => store.sweep(),
+  ];
 }
 
 /** What the operations of the service need, in addition to its options. */
@@ -159,7 +163,7 @@ function operationsOf(
     ...PARTS.flatMap((part) => part.operations(ofPart)),
     signUpOperation(accounts, { plans: catalogue.plans, schemas, isOpen: signUpIsOpen }),
     ...accountOperations(accounts, schemas, realm),
-    ...documentOperations({ ...described, clock }),
+    ...documentOperations(described, clock),
     ...healthOperations(store, inFlight),
     ...(operatorTokens.length === 0
       ? []

@@ -74,24 +74,7 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
         };
       },
     },
-    [`${name} set`]: {
-      words: ["ID"],
-      options: optionsOf(fields),
-      help: `update ${an} of any account${negative}`,
-      prepare({ name, words, options }, { out }) {
-        const id = parseCount("ID", words[0]);
-        if (options.size === 0) {
-          throw new UsageError(
-            `${name} needs ${EITHER.format(names.map((field) => `--${optionOf(field)}`))}`,
-          );
-        }
-        const patch = parseFields(fields, resource.schemas.patch, options);
-        return async (client) => {
-          const { accountId: _, ...item } = await client.call("PATCH", `${path}/${id}`, ownedItem, patch);
-          await out(printableJson(stringifyJson(item)));
-        };
-      },
-    },
+    [`${name} set`]: setCommand(resource, negative),
     [`${name} delete`]: {
       words: ["ID"],
       help: `delete ${an} of any account`,
@@ -102,6 +85,29 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
           err(`Deleted: ${one} ${id}.`);
         };
       },
+    },
+  };
+}
+
+/** The command that changes an item. `note` follows its help. */
+function setCommand(resource: Resource, note: string): Command<Client> {
+  const { fields, schemas, nouns: { an } } = resource;
+  const ownedItem = ownedItemOf(resource);
+  return {
+    words: ["ID"],
+    options: optionsOf(fields),
+    help: `update ${an} of any account${note}`,
+    prepare({ name, words, options }, { out }) {
+      const target = `${pathOf(resource)}/${parseCount("ID", words[0])}`;
+      if (options.size === 0) {
+        const names = Object.keys(fields).map((field) => `--${optionOf(field)}`);
+        throw new UsageError(`${name} needs ${EITHER.format(names)}`);
+      }
+      const patch = parseFields(fields, schemas.patch, options);
+      return async (client) => {
+        const { accountId: _, ...item } = await client.call("PATCH", target, ownedItem, patch);
+        await out(printableJson(stringifyJson(item)));
+      };
     },
   };
 }
