@@ -37,14 +37,8 @@ export interface Admission {
   isFree?: true;
 }
 
-/** Responds to a charged request. */
-export type Serve = (admission: Admission, budget: Budget) => Response | Promise<Response>;
-
 /** The result of an attempt to charge a request. AGAIN means that nothing was charged: try again after the check. */
 type Charged = Admission | typeof AGAIN;
-
-/** An admission that is under way. */
-type Begun = Pick<InFlightRequest, "ready" | "work">;
 
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {
@@ -88,7 +82,10 @@ export class Admissions {
    *
    * @throws {StoreUnavailable}
    */
-  begin(caller: Caller, serve: Serve): Begun {
+  begin(
+    caller: Caller,
+    serve: (admission: Admission, budget: Budget) => Response | Promise<Response>,
+  ): Pick<InFlightRequest, "ready" | "work"> {
     const early = this.#chargeEarly(caller);
     const isUnderWay = early instanceof Promise;
     const isCharged = early !== AGAIN && !isUnderWay;

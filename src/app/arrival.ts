@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
-import { createMatcher, type JsonBody, type Match } from "../web/mod.ts";
-import { BASE_PATH, needsToken, type Operation } from "../resource/mod.ts";
+import { createMatcher, type Match } from "../web/mod.ts";
+import { BASE_PATH, type Call, needsToken, type Operation } from "../resource/mod.ts";
 import type { Admission } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./request.ts";
@@ -26,7 +26,7 @@ export interface Arrival {
   /** IDs for the log line of an operator's request, if there are any. */
   ids: Set<string> | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
-  body: Promise<JsonBody> | undefined;
+  body: ReturnType<Call["readBody"]> | undefined;
 }
 
 /** A request's connection. */
@@ -55,12 +55,9 @@ const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
 const OPERATOR_PATH = /^\/operator(?:\/|$)/;
 
-/** The route for a method, URL and Host. */
-interface Destination extends Pick<Arrival, "base" | "path" | "query" | "matched"> {
-  readonly host: string | null;
-}
+type Route = Pick<Arrival, "base" | "path" | "query" | "matched">;
 
-const MAX_DESTINATIONS = 10_000;
+const MAX_ROUTES = 10_000;
 /** Maximum length of a cached method and URL. Clients rarely send more. */
 const MAX_NAME_LENGTH = 200;
 
@@ -70,33 +67,26 @@ export function createArrivals(
 ): (request: Request, info: ConnectionInfo) => Arrival {
   const match = createMatcher(operations);
   const requestId = createRequestIds();
-  /** Cached by method and URL. */
-  const destinations = new BoundedMap<string, Destination>(MAX_DESTINATIONS);
+  /** The routes of requests, by method and URL. */
+  const routes = new BoundedMap<string, Route & { readonly host: string | null }>(MAX_ROUTES);
 
-  function destinationOf(request: Request): Destination {
+  function routeOf(request: Request): Route {
     const { method, url } = request;
     const name = `${method} ${url}`;
     const host = request.headers.get("host");
-    const known = destinations.get(name);
+    const known = routes.get(name);
     if (known?.host === host) return known;
     const target = targetOf(url);
     const { origin, path, query } = target;
-    const destination = {
-      host,
-      base: publicUrl ?? origin.replace(OTHER_SCHEME, "https:"),
-      path,
-      query,
-      matched: hasValidHost(request, target) ? match(method, path) : BAD_HOST,
-    };
-    // An invalid Host can be of any length.
-    if (name.length <= MAX_NAME_LENGTH && destination.matched !== BAD_HOST) {
-      destinations.set(name, destination);
-    }
-    return destination;
+    const base = publicUrl ?? origin.replace(OTHER_SCHEME, "https:");
+    if (!hasValidHost(request, target)) return { base, path, query, matched: BAD_HOST };
+    const route = { host, base, path, query, matched: match(method, path) };
+    if (name.length <= MAX_NAME_LENGTH) routes.set(name, route);
+    return route;
   }
 
   return function arrive(request: Request, info: ConnectionInfo): Arrival {
-    const { base, path, query, matched } = destinationOf(request);
+    const { base, path, query, matched } = routeOf(request);
     return {
       request,
       id: requestId(request),
@@ -139,16 +129,6 @@ export function hasLimits({ matched, path }: Arrival): boolean {
  * Returns a function that suggests a path for one with the wrong case, extra slashes or no base path. The suggestion is
  * a pattern from the OpenAPI document, so it repeats nothing that the client sent. Operators' paths are not suggested.
  * The paths of the endpoints must be in lower case.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- * import { ACCESS } from "../resource/mod.ts";
- *
- * const suggest = createSuggester([{ method: "GET", path: "/v1/toys/{toyId}", access: ACCESS.key }]);
- * assertEquals(suggest("/Toys/7/"), "/v1/toys/{toyId}");
- * assertEquals(suggest("/v1/toy/7"), undefined);
- * ```
  */
 export function createSuggester(
   endpoints: readonly Pick<Operation, "method" | "path" | "access">[],

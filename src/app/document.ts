@@ -12,6 +12,7 @@ import {
   type Operation,
 } from "../resource/mod.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
+import type { PartOptions } from "../operator/part.ts";
 
 /** Operations on the service itself. */
 export const SERVICE_TAG: Tag = { name: "Service", description: "The service itself" };
@@ -52,22 +53,15 @@ export function interfaceForClients(catalogue: Catalogue): Interface {
   };
 }
 
-/** Options of {@linkcode documentOperations}. */
-export interface DocumentOperationsOptions {
-  readonly catalogue: Catalogue;
-  /** Prefix of the service's URLs; undefined for relative ones. */
-  readonly publicUrl: string | undefined;
-  /** URI of the security contact; undefined if there is none. */
-  readonly securityContact: string | undefined;
-  /** Returns all operations of the service. */
-  readonly operations: () => readonly Operation[];
-  /** The time, in ms since the epoch. */
-  readonly clock: () => number;
-}
+type Described = Pick<PartOptions, "catalogue" | "publicUrl" | "securityContact" | "operations">;
 
-/** Public operations that describe the service: OpenAPI document, deprecations, security.txt and robots.txt. */
+/**
+ * Public operations that describe the service: OpenAPI document, deprecations, security.txt and robots.txt. `clock`
+ * returns the time, in ms since the epoch.
+ */
 export function documentOperations(
-  { catalogue, publicUrl = "", securityContact, operations, clock }: DocumentOperationsOptions,
+  { catalogue, publicUrl = "", securityContact, operations }: Described,
+  clock: () => number,
 ): Operation[] {
   const common = { method: "GET", access: ACCESS.public } as const;
   // Created at the first request, because it describes all operations.

@@ -85,22 +85,6 @@ interface Pending {
 /**
  * The requests in flight. One timer times out requests that take too long, and the service can wait for the last
  * request before it stops. A synchronous response costs neither a promise nor a timer.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * const inFlight = new InFlight({ capacity: 1, monitoring: 1, budgetMs: 10, stopMs: 10 });
- * const response = inFlight.respond({
- *   at: performance.now(),
- *   work: () => new Promise(() => {}),
- *   failed: (error) => new Response(error instanceof OutOfTime ? "too late" : "failed"),
- *   finish: (response) => response,
- * });
- * assertEquals(inFlight.isFull(), true);
- * assertEquals(await (await response).text(), "too late");
- * await inFlight.stop();
- * ```
  */
 export class InFlight {
   readonly #limits: InFlightLimits;

@@ -6,9 +6,8 @@ export interface Output {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** A line of the access log. */
+/** A line of the access log. Each line has the time of the request or the event (ISO 8601, UTC). */
 export interface AccessRecord {
-  /** ISO 8601, UTC. */
   readonly time: string;
   readonly id: string;
   /** The client's address. */
@@ -27,13 +26,7 @@ export interface AccessRecord {
 }
 
 /** A line of the error log. */
-export interface ErrorRecord {
-  /** ISO 8601, UTC. */
-  readonly time: string;
-  /** Request ID as sent to the client; empty if no request failed. */
-  readonly id: string;
-  /** The route's pattern, or another task that failed: `accept`, `schema` or `sweep`. */
-  readonly route: string;
+export interface ErrorRecord extends Pick<AccessRecord, "time" | "id" | "route"> {
   /** Name of the error and of its cause. */
   readonly error: string;
   /** Source file and line, if known. */
@@ -45,33 +38,23 @@ export interface ErrorRecord {
 }
 
 /** A line of the log for an operator's request. */
-export interface OperatorRecord {
-  /** Time of arrival (ISO 8601, UTC). */
-  readonly time: string;
-  /** The client's address. */
-  readonly address: string;
+export interface OperatorRecord extends Pick<AccessRecord, "time" | "address" | "status"> {
   readonly operation: string;
   /** IDs of the accounts, messages or items that it is about. */
   readonly ids: readonly string[];
-  readonly status: number;
 }
 
-/** A line of the log for something that has happened to an account. */
-export interface EventRecord {
-  /** ISO 8601, UTC, as is `until`. */
-  readonly time: string;
+/** A line of the log for a ban, which ends at the time `until`. */
+export interface EventRecord extends Pick<AccessRecord, "time" | "accountId"> {
   readonly event: "ban";
-  readonly accountId: string;
   readonly until: string;
 }
 
 /** The service's log. It never has a key or, in production, a body or the message of an error without `logReason`. */
 export interface Log {
-  /** Logs a request with its response. */
+  /** Logs a request with its response; undefined if the access log is off. */
   readonly access?: (record: AccessRecord) => void;
-  /** Logs an internal failure. */
   readonly error: (record: ErrorRecord) => void;
-  /** Logs an operator's request with its response. */
   readonly operator: (record: OperatorRecord) => void;
   readonly event: (record: EventRecord) => void;
   /** Resolves once every line so far has been written or dropped. */
@@ -125,20 +108,17 @@ export function createLog(
 /**
  * The log line of an error: its name, place and `logReason`. Its message is left out, because it may contain secrets.
  *
- * @param now The time, in ms since the epoch.
- * @param id ID of the request that failed, if any.
+ * `now` is in ms since the epoch. `route` is the route's pattern, or another task that failed: `accept`, `schema`,
+ * `store` or `sweep`. `id` is that of the request that failed, if any.
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
-  return { time: new Date(now).toISOString(), id, route, ...describe(error) };
-}
-
-function describe(error: unknown): Pick<ErrorRecord, "error" | "at" | "reason"> {
-  if (!(error instanceof Error)) return { error: typeof error, at: "" };
+  const common = { time: new Date(now).toISOString(), id, route };
+  if (!(error instanceof Error)) return { ...common, error: typeof error, at: "" };
   const { cause } = error;
   const [name, stack] = cause instanceof Error ? [` (${cause.name})`, cause.stack] : ["", error.stack];
   const at = placeIn(stack ?? "");
   const reason = "logReason" in error && typeof error.logReason === "string" ? error.logReason : undefined;
-  return { error: error.name + name, at, ...(reason !== undefined && { reason }) };
+  return { ...common, error: error.name + name, at, ...(reason !== undefined && { reason }) };
 }
 
 /** The first source file and line in a stack, such as `src/app.ts:1`; empty if there is none. */

@@ -13,17 +13,6 @@ export interface Target {
 
 /**
  * Splits the absolute URL of a request. This is much faster than `new URL`.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(targetOf("http://localhost:8000/v1/toys?limit=1"), {
- *   origin: "http://localhost:8000",
- *   path: "/v1/toys",
- *   query: "?limit=1",
- * });
- * ```
  */
 export function targetOf(url: string): Target {
   const start = url.indexOf("/", url.indexOf("://") + 3);

@@ -1,16 +1,8 @@
 import { SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
-import {
-  allowOf,
-  ApiError,
-  type BodyRules,
-  createResponse,
-  ERRORS,
-  type JsonBody,
-  readJsonObject,
-} from "../web/mod.ts";
-import { ACCESS, needsToken, type Operation } from "../resource/mod.ts";
+import { allowOf, ApiError, createResponse, ERRORS, readJsonObject } from "../web/mod.ts";
+import { ACCESS, type Call, needsToken, type Operation } from "../resource/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
 import { wrongOperatorToken } from "../operator/token.ts";
@@ -60,6 +52,8 @@ export interface HandlingOptions {
   readonly realm: string;
 }
 
+type ReadBody = Call["readBody"];
+
 /** If a body arrives longer than this after its headers, its account is checked again, in ms. */
 const SLOW_BODY = SECOND;
 
@@ -88,7 +82,11 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
   };
 
   /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
-  async function readBody(arrival: Arrival, rules: Partial<BodyRules>, budget: Budget): Promise<JsonBody> {
+  async function readBody(
+    arrival: Arrival,
+    rules: Parameters<ReadBody>[0],
+    budget: Budget,
+  ): ReturnType<ReadBody> {
     const { request, now, at, address, admission } = arrival;
     const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival))).catch((error) => {
       const isOverloaded = error instanceof ApiError && error.kind === ERRORS.overloaded;

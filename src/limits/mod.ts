@@ -58,8 +58,8 @@
  *
  * @module
  */
-export { type Allowance, MAX_LEASE_AGE, type PermitRequest, RETURN_TIME } from "./allowance.ts";
-export { ANONYMOUS_LIMIT, AnonymousLimiter, SPENT_LOOK_UPS } from "./anonymous.ts";
+export type { Allowance, PermitRequest } from "./allowance.ts";
+export { AnonymousLimiter } from "./anonymous.ts";
 export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";
 export { decisiveWindow, isSameRefusal, retryAfter, setLimitHeaders } from "./limit_headers.ts";
 export { LimitMetrics } from "./metrics.ts";
@@ -70,11 +70,9 @@ export {
   type Decision,
   decodeUsage,
   encodeUsage,
-  FIRST_BAN,
   hasCalled,
   isSameLimits,
   type Limits,
-  LONGEST_BAN,
   minuteEnd,
   pardon,
   type Refusal,

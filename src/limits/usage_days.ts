@@ -10,14 +10,11 @@ export interface DayTotal {
   readonly refused: number;
 }
 
-/** A day that is over. */
-export interface PastDay {
-  readonly day: number;
-  readonly total: DayTotal;
-}
-
 /** The previous day's totals, if the usage has moved on to a later day; otherwise undefined. */
-export function pastDay(before: Usage, after: Usage): PastDay | undefined {
+export function pastDay(
+  before: Usage,
+  after: Usage,
+): { readonly day: number; readonly total: DayTotal } | undefined {
   const day = dayOf(before.minute);
   if (!hasCalled(before) || day >= dayOf(after.minute)) return undefined;
   return { day, total: { admitted: before.usedToday, refused: before.refusedToday } };

@@ -23,9 +23,6 @@ export interface Message {
   readonly accountId: string;
 }
 
-/** A message to queue. */
-export type NewMessage = Pick<Message, "message" | "accountId">;
-
 /** The account has as many queued messages as it can have. */
 export const QUEUE_FULL: ErrorKind = {
   code: "queue_full",
@@ -66,7 +63,7 @@ export class MessageStore {
   }
 
   /** Queues a message at `now` (ms since the epoch). Throws the ApiError `queue_full`. */
-  queuing(newMessage: NewMessage, now: number): Transaction<Message> {
+  queuing(newMessage: Pick<Message, "message" | "accountId">, now: number): Transaction<Message> {
     const createdAt = new Date(now).toISOString();
     const message: Message = { id: this.#nextId(now), ...newMessage, status: "queued", createdAt };
     const waiting = waitingKey(message.accountId);

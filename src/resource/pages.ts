@@ -99,7 +99,9 @@ export class Pages {
     const read = await this.#items.list(query, reader, earlier?.read);
     if (read === earlier?.read) return earlier;
     const next = read.next === undefined ? "" : this.#stringOf({ ...query, cursor: read.next });
-    return new Page(read, { path: this.#items.resource.path, name, next });
+    // Includes the link to the next page, which can change although the items are the same.
+    const etag = etagOf([name, next, read.json].join("\n"));
+    return new Page(read, etag, next && this.#items.resource.path + next);
   }
 
   /** The canonical query string of a page. */
@@ -116,29 +118,22 @@ export class Pages {
   }
 }
 
-/** The place of a page: its path, its own query string, and that of the next page, which is empty if there is none. */
-interface Place {
-  readonly path: string;
-  readonly name: string;
-  readonly next: string;
-}
-
 /** A page as responses. */
 export class Page {
   readonly read: ItemPage;
   /** Approximate maximum of its memory, in bytes. */
   readonly size: number;
-  readonly #place: Place;
   readonly #etag: string;
+  readonly #next: string;
   /** By URL prefix, the one used last at the end. */
   readonly #representations: Map<string, Representation> = new Map();
 
-  constructor(read: ItemPage, place: Place) {
+  /** `next` is the path and the query string of the next page; empty if there is none. */
+  constructor(read: ItemPage, etag: string, next: string) {
     this.read = read;
     this.size = OVERHEAD + (2 + MAX_BASES) * read.bytes;
-    this.#place = place;
-    // Includes the link to the next page, which can change although the items are the same.
-    this.#etag = etagOf([place.name, place.next, read.json].join("\n"));
+    this.#etag = etag;
+    this.#next = next;
   }
 
   /**
@@ -156,10 +151,8 @@ export class Page {
   }
 
   #represent(base: string): Representation {
-    const { path, next } = this.#place;
-    const headers: Record<string, string> = next === ""
-      ? {}
-      : { link: `<${base}${path}${next}>; rel="next"` };
+    const link = `<${base}${this.#next}>; rel="next"`;
+    const headers: Record<string, string> = this.#next === "" ? {} : { link };
     return new Representation(this.read.json, { headers, etag: this.#etag });
   }
 }

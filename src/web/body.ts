@@ -50,18 +50,24 @@ export async function readJsonObject(
   sender = "",
 ): Promise<JsonBody> {
   const rules = { ...BODY_RULES, ...ownRules };
-  const framing = framingOf(request.headers, rules);
+  const length = lengthOf(request.headers, rules);
+  const isChunked = length === undefined && request.headers.has("transfer-encoding");
+  const read = () => readBytes(request, { length, isChunked, sender }, rules);
   // A chunked body may be empty, and HTTP/2 allows a body that no header announces (RFC 9113 section 8.1).
-  const isUncertain = rules.mayBeEmpty && (framing.isChunked || !hasBody(request));
-  const early = isUncertain ? await readBytes(request, framing, rules, sender) : undefined;
+  const isUncertain = rules.mayBeEmpty && (isChunked || !hasBody(request));
+  const early = isUncertain ? await read() : undefined;
   if (early?.length === 0) return { bytes: early, object: {} };
   requireJson(request, rules);
-  const bytes = early ?? await readBytes(request, framing, rules, sender);
+  const bytes = early ?? await read();
   if (bytes.length === 0) throw new ApiError(ERRORS.invalid_json, "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
-  const object = parse(decode(bytes));
-  if (!isJsonObject(object)) throw new ApiError(ERRORS.invalid_request, "The body must be a JSON object.");
+  const object = parse(bytes);
+  if (!isJsonObject(object)) throw invalid("The body must be a JSON object.");
   return { bytes, object };
+}
+
+function invalid(message: string): ApiError {
+  return new ApiError(ERRORS.invalid_request, message);
 }
 
 /**
@@ -93,6 +99,7 @@ const MAX_SMALL_CHUNKS = 1_000;
 const CHUNK_BYTES = 16;
 /** Maximum length to read with `bytes()`, which is fast, but allocates up to twice the length in advance. */
 const MAX_ALLOCATED = 64 * 1024;
+const INCOMPLETE = invalid("The body ended before it was complete.");
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = "application/json";
 /** A media type; any commas are in quotes (RFC 9110 section 8.3.1). */
@@ -122,29 +129,24 @@ function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): vo
   }
 }
 
-/** How a body is delimited (RFC 9112 section 6). Over HTTP/2 it may have no length without being chunked. */
-interface Framing {
-  /** In bytes; undefined if it is not known. */
-  readonly length: number | undefined;
-  readonly isChunked: boolean;
-}
-
-/** @throws {ApiError} `invalid_request` or `payload_too_large`. */
-function framingOf(headers: Headers, rules: BodyRules): Framing {
+/**
+ * The length of a body in bytes (RFC 9112 section 6); undefined if it is not known.
+ *
+ * @throws {ApiError} `invalid_request` or `payload_too_large`.
+ */
+function lengthOf(headers: Headers, rules: BodyRules): number | undefined {
   const length = headers.get("content-length");
-  if (length !== null) {
-    if (!isNumber(length)) {
-      const fault = wasSentTwice(length, isNumber) ? "was sent twice" : "must be a number of bytes";
-      throw new ApiError(ERRORS.invalid_request, `The Content-Length ${fault}.`);
-    }
-    if (Number(length) > rules.maxBytes) throw tooLarge(rules);
-    return { length: Number(length), isChunked: false }; // Deno refuses a request with both headers.
+  if (length === null) {
+    const coding = headers.get("transfer-encoding") ?? "chunked";
+    if (coding.toLowerCase() === "chunked") return undefined;
+    throw invalid("The Transfer-Encoding must be chunked, or left out.");
   }
-  const coding = headers.get("transfer-encoding");
-  if (coding !== null && coding.toLowerCase() !== "chunked") {
-    throw new ApiError(ERRORS.invalid_request, "The Transfer-Encoding must be chunked, or left out.");
+  if (!isNumber(length)) {
+    const fault = wasSentTwice(length, isNumber) ? "was sent twice" : "must be a number of bytes";
+    throw invalid(`The Content-Length ${fault}.`);
   }
-  return { length: undefined, isChunked: coding !== null };
+  if (Number(length) > rules.maxBytes) throw tooLarge(rules);
+  return Number(length);
 }
 
 function isNumber(text: string): boolean {
@@ -153,31 +155,29 @@ function isNumber(text: string): boolean {
 
 /** Limits the number of values, because parsing 64 KiB of small ones takes up to 30 ms. */
 function requireBounds(bytes: Uint8Array, { bounds }: BodyRules): void {
-  switch (exceededBound(bytes, bounds)) {
-    case "values":
-      throw new ApiError(
-        ERRORS.invalid_json,
-        `The body must have at most ${
-          bounds.values.toLocaleString("en")
-        } values, objects and arrays counted.`,
-      );
-    case "levels":
-      throw new ApiError(
-        ERRORS.invalid_json,
-        `The body must be nested at most ${bounds.levels} levels deep.`,
-      );
-  }
+  const bound = exceededBound(bytes, bounds);
+  if (bound === undefined) return;
+  const rule = bound === "values"
+    ? `have at most ${bounds.values.toLocaleString("en")} values, objects and arrays counted`
+    : `be nested at most ${bounds.levels} levels deep`;
+  throw new ApiError(ERRORS.invalid_json, `The body must ${rule}.`);
+}
+
+/** How a body arrives. Over HTTP/2 it may have no length without being chunked. */
+interface Arriving {
+  readonly length: number | undefined;
+  readonly isChunked: boolean;
+  readonly sender: string;
 }
 
 async function readBytes(
   request: Request,
-  { length, isChunked }: Framing,
+  { length, isChunked, sender }: Arriving,
   rules: BodyRules,
-  sender: string,
 ): Promise<Uint8Array<ArrayBuffer>> {
   AWAITED.requireRoom(sender);
   const { promise: inTime, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
-  const deadline = new BodyDeadline(rules, isChunked, reject);
+  const deadline = new BodyDeadline({ ...rules, ...(!isChunked && { stallMs: Infinity }) }, reject);
   // Most bodies arrive with their headers. Only the others are counted and need a timer.
   deadline.afterTurn(() => {
     // Other bodies in this turn of the event loop may have taken the remaining room.
@@ -194,12 +194,12 @@ async function readBytes(
     reading.then(resolve, reject);
     const bytes = await inTime;
     // Over HTTP/2 a body that the client aborts ends like a complete one.
-    if (length !== undefined && bytes.length !== length) throw incomplete();
+    if (length !== undefined && bytes.length !== length) throw INCOMPLETE;
     if (bytes.length > rules.maxBytes) throw tooLarge(rules);
     return bytes;
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    throw incomplete();
+    throw INCOMPLETE;
   } finally {
     deadline.end();
     // Cancels the rest of the body without waiting for the client.
@@ -210,7 +210,6 @@ async function readBytes(
 /** The time by which a body must arrive. There is one timer, which the parts of a chunked body do not restart. */
 class BodyDeadline {
   readonly #rules: BodyRules;
-  readonly #stallMs: number;
   readonly #reject: (error: ApiError) => void;
   /** On the `performance.now()` clock. */
   #begun = 0;
@@ -219,9 +218,8 @@ class BodyDeadline {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `reject` is called if the body is late. */
-  constructor(rules: BodyRules, isChunked: boolean, reject: (error: ApiError) => void) {
+  constructor(rules: BodyRules, reject: (error: ApiError) => void) {
     this.#rules = rules;
-    this.#stallMs = isChunked ? rules.stallMs : Infinity;
     this.#reject = reject;
   }
 
@@ -242,13 +240,18 @@ class BodyDeadline {
 
   /** Rejects the body if it is late. Otherwise checks again when it would be. */
   #check(): void {
+    const { timeoutMs, stallMs } = this.#rules;
     const now = performance.now();
-    const left = this.#begun + this.#rules.timeoutMs - now;
-    const leftOfPause = this.#lastPart + this.#stallMs - now;
-    if (left <= 0) return this.#reject(tooLate(this.#rules));
-    if (leftOfPause <= 0) return this.#reject(stalled(this.#rules));
+    const left = this.#begun + timeoutMs - now;
+    const leftOfPause = this.#lastPart + stallMs - now;
+    if (left <= 0) return this.#refuse(`The body must arrive within ${timeoutMs / 1_000} s.`);
+    if (leftOfPause <= 0) return this.#refuse(`A chunked body must not pause for ${stallMs / 1_000} s.`);
     // If the event loop was busy, the timer fires late. One more turn reads the parts that have arrived in the meantime.
     this.#timer = setTimeout(() => this.afterTurn(() => this.#check()), Math.min(left, leftOfPause));
+  }
+
+  #refuse(message: string): void {
+    this.#reject(new ApiError(ERRORS.request_timeout, message));
   }
 
   end(): void {
@@ -276,47 +279,25 @@ async function readChunks(
     }
     bytes.set(value, length);
     length += value.length;
-    if (chunks > MAX_SMALL_CHUNKS + length / CHUNK_BYTES) throw tooManyChunks();
+    if (chunks > MAX_SMALL_CHUNKS + length / CHUNK_BYTES) {
+      const most = MAX_SMALL_CHUNKS.toLocaleString("en");
+      throw invalid(
+        `The body must come in at most ${most} chunks, and one more for each ${CHUNK_BYTES} bytes.`,
+      );
+    }
   }
   return bytes.subarray(0, length);
-}
-
-function incomplete(): ApiError {
-  return new ApiError(ERRORS.invalid_request, "The body ended before it was complete.");
-}
-
-function tooManyChunks(): ApiError {
-  const most = MAX_SMALL_CHUNKS.toLocaleString("en");
-  return new ApiError(
-    ERRORS.invalid_request,
-    `The body must come in at most ${most} chunks, and one more for each ${CHUNK_BYTES} bytes.`,
-  );
 }
 
 function tooLarge({ maxBytes }: BodyRules): ApiError {
   return new ApiError(ERRORS.payload_too_large, `The body must be at most ${maxBytes} bytes.`);
 }
 
-function tooLate({ timeoutMs }: BodyRules): ApiError {
-  return new ApiError(ERRORS.request_timeout, `The body must arrive within ${timeoutMs / 1000} s.`);
-}
-
-function stalled({ stallMs }: BodyRules): ApiError {
-  return new ApiError(ERRORS.request_timeout, `A chunked body must not pause for ${stallMs / 1000} s.`);
-}
-
-function decode(bytes: Uint8Array): string {
+function parse(bytes: Uint8Array): unknown {
   try {
-    return UTF_8.decode(bytes);
-  } catch {
-    throw new ApiError(ERRORS.invalid_json, "The body must be UTF-8.");
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseJson(text);
+    return parseJson(UTF_8.decode(bytes));
   } catch (error) {
+    if (error instanceof TypeError) throw new ApiError(ERRORS.invalid_json, "The body must be UTF-8.");
     if (!(error instanceof SyntaxError)) throw error;
     throw new ApiError(
       ERRORS.invalid_json,

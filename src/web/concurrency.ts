@@ -2,18 +2,6 @@ import { ApiError, ERRORS } from "./error.ts";
 
 /**
  * Limits the number of tasks of one kind that run at the same time.
- *
- * @example
- * ```ts
- * import { assertEquals, assertRejects } from "@std/assert";
- *
- * const oven = new ConcurrencyLimit(1, "loaves are in the oven");
- * const { promise, resolve } = Promise.withResolvers<string>();
- * const loaf = oven.run(() => promise);
- * await assertRejects(() => oven.run(() => promise), Error, "Too many loaves are in the oven.");
- * resolve("bread");
- * assertEquals(await loaf, "bread");
- * ```
  */
 export class ConcurrencyLimit {
   readonly #capacity: number;

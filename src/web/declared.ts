@@ -6,7 +6,7 @@ import type { JsonSchema, Schema } from "./schema_types.ts";
 
 const ANY = [ERRORS.invalid_request, ERRORS.internal_error, ERRORS.overloaded];
 /** Errors of operations with a body. */
-export const BODY_ERRORS: readonly ErrorKind[] = [
+const BODY_ERRORS: readonly ErrorKind[] = [
   ERRORS.invalid_json,
   ERRORS.invalid_content_type,
   ERRORS.request_timeout,

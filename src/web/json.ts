@@ -20,16 +20,6 @@ const [OPENING_BRACKET, CLOSING_BRACKET, OPENING_BRACE, CLOSING_BRACE] = [0x5b, 
 /**
  * The bound that a JSON text in UTF-8 exceeds; undefined if none. This is much faster than parsing, because it only
  * scans strings and punctuation. If the text is not JSON, the bounds apply to the part before its first fault.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * const json = new TextEncoder().encode('{"a":[1,"2,3",{}]}');
- * assertEquals(exceededBound(json, { values: 5, levels: 3 }), undefined);
- * assertEquals(exceededBound(json, { values: 4, levels: 3 }), "values");
- * assertEquals(exceededBound(json, { values: 5, levels: 2 }), "levels");
- * ```
  */
 export function exceededBound(
   json: Uint8Array,

@@ -54,7 +54,7 @@
  *
  * @module
  */
-export { type BodyRules, type JsonBody, readJsonObject } from "./body.ts";
+export { readJsonObject } from "./body.ts";
 export { ConcurrencyLimit } from "./concurrency.ts";
 export {
   ApiError,

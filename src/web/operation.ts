@@ -219,23 +219,17 @@ export function operation(declaration: Declaration, handle: Handler): Operation 
   return { answers: {}, errors: [], ...declaration, ...own };
 }
 
-/** The parsed headers and query of a request. */
-interface Head {
-  readonly headers: JsonObject;
-  readonly query: JsonObject;
-}
-
 /** Returns a parser of headers and query strings. Results for requests without these headers are cached. */
-function headParser(headers: Members, query: Members, isStrict: boolean): (call: Incoming) => Head {
+function headParser(headers: Members, query: Members, isStrict: boolean) {
   const names = Object.keys(headers);
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
   const parseQuery = membersParser(query, (given: URLSearchParams, name, schema) => {
     const texts = given.getAll(name);
     return texts.length === 0 ? undefined : schema.fromStrings(texts, IN_QUERY + name);
   });
-  const usual = new BoundedMap<string, Head>(MAX_QUERIES);
+  const usual = new BoundedMap<string, Pick<Input, "headers" | "query">>(MAX_QUERIES);
 
-  return function parseHead({ request, query: text }: Incoming): Head {
+  return function parseHead({ request, query: text }: Incoming): Pick<Input, "headers" | "query"> {
     const isUsual = !names.some((name) => request.headers.has(name));
     const known = isUsual ? usual.get(text) : undefined;
     if (known) return known;

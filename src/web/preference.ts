@@ -27,14 +27,6 @@ const PREFERENCE = new RegExp(
 /**
  * Whether a Prefer header has the preference `handling=strict` (RFC 7240 sections 2 and 4.4). If it has several of that
  * name, the first one counts.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(prefersStrict('respond-async; x="a, b", Handling="strict"'), true);
- * assertEquals(prefersStrict("handling=lenient, handling=strict"), false);
- * ```
  */
 export function prefersStrict(prefer: string): boolean {
   for (const [, name = "", value = ""] of prefer.matchAll(PREFERENCE)) {

@@ -27,14 +27,6 @@ export function shownName(name: string): string {
 /**
  * The known name that a mistyped one resembles: apart from case, at most one of three characters is different. Undefined
  * if there is none.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(nearestName("Category_ID", ["name", "categoryId"]), "categoryId");
- * assertEquals(nearestName("date", ["name", "categoryId"]), undefined);
- * ```
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
