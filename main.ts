@@ -57,7 +57,8 @@ async function printInformation(args: readonly string[]): Promise<number> {
 async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
-  const { kvPath, onDeploy } = config;
+  const { kvPath, onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact } = config;
+  const { operatorTokens, metricsTokens, clientAddressHeader } = config;
   const clock = Date.now;
   const metrics = new Metrics();
   const log = logOf(config, metrics);
@@ -77,16 +78,11 @@ async function serve(): Promise<number> {
 
   const inFlight = new InFlight();
   const service = createService({
-    ...config,
     catalogue: CATALOGUE,
-    generations,
-    store,
-    clock,
-    metrics,
-    log,
-    clientAddress: (request, { remoteAddr }) =>
-      clientAddress(request, remoteAddr, config.clientAddressHeader),
-    inFlight,
+    ...{ generations, store, clock, metrics, log, inFlight },
+    ...{ onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact },
+    ...{ operatorTokens, metricsTokens },
+    clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),
   });
   const sweeper = new Sweeper(service.sweeps, clock, log);
   const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));

@@ -52,17 +52,6 @@ const REQUEST_ID = new RegExp(String.raw`^[\x21-\x7e]{1,${MAX_ID_LENGTH}}$`);
 /**
  * Returns a function that gives each request an ID: its X-Request-Id if that is 1 to 64 visible characters, otherwise a
  * generated one. Generated IDs have a random prefix and a counter, which is much faster than a UUID for each request.
- *
- * @example
- * ```ts
- * import { assertEquals, assertNotEquals } from "@std/assert";
- *
- * const requestId = createRequestIds();
- * const traced = new Request("http://localhost/", { headers: { "X-Request-Id": "trace-7" } });
- * assertEquals(requestId(traced), "trace-7");
- * const plain = new Request("http://localhost/");
- * assertNotEquals(requestId(plain), requestId(plain));
- * ```
  */
 export function createRequestIds(): (request: Request) => string {
   const prefix = crypto.randomUUID().slice(0, 13);

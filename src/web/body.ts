@@ -108,24 +108,23 @@ const OTHER_CHARSET = /;[ \t]*charset=(?!"?utf-?8"?[ \t]*(?:;|$))/i;
 
 function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): void {
   const { headers } = request;
+  const refusal = (message: string) => new ApiError(ERRORS.invalid_content_type, message);
   const contentType = headers.get("content-type") ?? "";
   if (wasSentTwice(contentType, (type) => MEDIA_TYPE.test(type))) {
-    throw new ApiError(ERRORS.invalid_content_type, "The Content-Type was sent twice.");
+    throw refusal("The Content-Type was sent twice.");
   }
   const type = MEDIA_TYPE.exec(contentType)?.[1]?.toLowerCase();
   if (type !== JSON_TYPE && type !== otherType) {
     const types = [...new Set([JSON_TYPE, otherType])].join(" or ");
-    if (contentType === "" && !hasBody(request)) {
-      throw new ApiError(ERRORS.invalid_content_type, `The body is empty; send a JSON object, as ${types}.`);
-    }
-    throw new ApiError(ERRORS.invalid_content_type, `The Content-Type must be ${types}.`);
+    const isEmpty = contentType === "" && !hasBody(request);
+    throw refusal(
+      isEmpty ? `The body is empty; send a JSON object, as ${types}.` : `The Content-Type must be ${types}.`,
+    );
   }
-  if (OTHER_CHARSET.test(contentType)) {
-    throw new ApiError(ERRORS.invalid_content_type, "The charset of the Content-Type must be utf-8.");
-  }
-  const encoding = headers.get("content-encoding");
-  if (encoding !== null && !/^identity$/i.test(encoding)) {
-    throw new ApiError(ERRORS.invalid_content_type, "The Content-Encoding must be identity, or left out.");
+  if (OTHER_CHARSET.test(contentType)) throw refusal("The charset of the Content-Type must be utf-8.");
+  const encoding = headers.get("content-encoding") ?? "identity";
+  if (!/^identity$/i.test(encoding)) {
+    throw refusal("The Content-Encoding must be identity, or left out.");
   }
 }
 

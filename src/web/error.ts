@@ -117,19 +117,6 @@ export const INTERNAL: ApiError = new ApiError(ERRORS.internal_error, "Something
 
 /**
  * Creates the response with an Error body: code, message and status. It must not be cached.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * const response = errorResponse(new ApiError(ERRORS.not_found, "There is nothing at this path."));
- * assertEquals(response.status, 404);
- * assertEquals(await response.json(), {
- *   code: "not_found",
- *   message: "There is nothing at this path.",
- *   status: 404,
- * });
- * ```
  */
 export function errorResponse({ kind: { code, status }, message, headers, members }: ApiError): Response {
   const response = jsonResponse(JSON.stringify({ code, message, status, ...members }), {

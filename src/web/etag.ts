@@ -12,13 +12,6 @@ export function etagOf(text: string): string {
 /**
  * A quick entity tag: FNV-1a, 64 bits (RFC 9923), of the code units. Two texts share a tag only if someone crafts them
  * to, so use it only for texts by one author. Node's hash would make adding an item cost a tenth more.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(quickEtagOf("foobar"), '"85944171f73967e8"');
- * ```
  */
 export function quickEtagOf(text: string): string {
   // The 64 bits are four numbers of 16 bits, lowest first. Such small integers are exact and need no allocation.
@@ -68,17 +61,13 @@ const WEAK_TAG = /(?:^|,)[ \t]*W\//;
  */
 export function requirePreconditions(headers: Preconditions, etag: string, what: string): void {
   const current = `the ${what}'s current ETag, which is in the ETag header of this response`;
+  const failed = (message: string) => new ApiError(ERRORS.precondition_failed, message, { etag });
   const wanted = headers["If-Match"];
   if (isMismatch(wanted, etag)) {
-    const isWeak = WEAK_TAG.test(wanted ?? "");
-    const reason = isWeak ? ". A weak tag (W/) never matches." : ".";
-    throw new ApiError(ERRORS.precondition_failed, `If-Match does not contain ${current}${reason}`, {
-      etag,
-    });
+    const reason = WEAK_TAG.test(wanted ?? "") ? ". A weak tag (W/) never matches." : ".";
+    throw failed(`If-Match does not contain ${current}${reason}`);
   }
   if (isNotModified(headers["If-None-Match"], etag)) {
-    throw new ApiError(ERRORS.precondition_failed, `If-None-Match is *, or contains ${current}.`, {
-      etag,
-    });
+    throw failed(`If-None-Match is *, or contains ${current}.`);
   }
 }

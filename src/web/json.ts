@@ -175,13 +175,6 @@ function isAboutToken(message: string): boolean {
 
 /**
  * Writes a value as JSON, with all digits of a bigint. Indents it by `indent` spaces, unless it has a bigint.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(stringifyJson({ id: 9007199254740993n, tags: ["a"] }), '{"id":9007199254740993,"tags":["a"]}');
- * ```
  */
 export function stringifyJson(value: unknown, indent = 0): string {
   try {

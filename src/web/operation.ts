@@ -32,15 +32,12 @@ export interface Call {
 }
 
 /** A call whose request is not parsed yet. */
-export type Incoming<Context extends Call = Call> = Context & Unparsed;
-
-/** The parts of a request that are not parsed yet. */
-interface Unparsed {
+export type Incoming<Context extends Call = Call> = Context & {
   /** Path parameters by name, percent-decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** Query string with its leading `?`, or empty. */
   readonly query: string;
-}
+};
 
 type OptionalMembers = Readonly<Record<string, Optional<unknown>>>;
 
@@ -58,12 +55,6 @@ export interface Input<
   /** The raw body. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
-
-/** Handles the requests of an operation. */
-export type Handler<Sent extends Input = Input, Context extends Call = Call> = (
-  input: Sent,
-  call: Context,
-) => Response | Promise<Response>;
 
 /** Who may call operations. A service declares its own, with the errors of whoever may not. */
 export interface Access {
@@ -173,9 +164,12 @@ export function operation<
   Context extends Call = Call,
 >(
   declaration: Declaration<Params, Query, Headers, Body>,
-  handle: Handler<Input<Params, Query, Headers, Body>, Context>,
+  handle: (input: Input<Params, Query, Headers, Body>, call: Context) => Response | Promise<Response>,
 ): Operation<Context>;
-export function operation(declaration: Declaration, handle: Handler): Operation {
+export function operation(
+  declaration: Declaration,
+  handle: (input: Input, call: Call) => Response | Promise<Response>,
+): Operation {
   const { access, isLenient = false, deprecated, bodyType, bodyIsOptional = false } = declaration;
   const { params = {}, query = {}, headers = {} } = declaration;
   const isStrict = !isLenient && access.isStrict;

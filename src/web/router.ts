@@ -81,13 +81,6 @@ function methodsOf({ method }: Endpoint): string[] {
 
 /**
  * Value of `Allow` for these endpoints (RFC 9110 section 10.2.1).
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(allowOf([{ method: "GET", path: "/toys/{toyId}" }]), "GET, HEAD, OPTIONS");
- * ```
  */
 export function allowOf(endpoints: readonly Endpoint[]): string {
   return [...new Set(["OPTIONS", ...endpoints.flatMap(methodsOf)])].sort().join(", ");

@@ -12,15 +12,6 @@ export interface TextRules extends Annotations {
 
 /**
  * A string without lone surrogates, which RFC 7493 section 2.1 forbids and some clients cannot read.
- *
- * @example
- * ```ts
- * import { assertEquals, assertThrows } from "@std/assert";
- *
- * const name = text({ max: 3 });
- * assertEquals(name.parse("Rex", "name"), "Rex");
- * assertThrows(() => name.parse("", "name"), Error, "name must have 1 to 3 characters");
- * ```
  */
 export function text(
   { max, pattern, rule = `match ${pattern}`, ...annotations }: TextRules = {},
@@ -195,15 +186,6 @@ const ASCII_RULES = String.raw`^ *[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$`;
 /**
  * A name of at most `max` characters, with at least one that is not whitespace, and without control characters or any
  * that have the Unicode properties `forbidden`.
- *
- * @example
- * ```ts
- * import { assertEquals, assertThrows } from "@std/assert";
- *
- * const name = nameText(5, "The item's name");
- * assertEquals(name.parse("Rex", "name"), "Rex");
- * assertThrows(() => name.parse("R\n", "name"), Error, "no control characters (Unicode Cc)");
- * ```
  */
 export function nameText(max: number, description: string, ...forbidden: readonly string[]): Schema<string> {
   const properties = [CONTROLS, ...forbidden];

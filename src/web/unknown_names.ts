@@ -6,14 +6,6 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**
  * A name that a client has sent, as messages show it: of bounded length, and with escapes for characters that could mislead or disrupt a terminal.
- *
- * @example
- * ```ts
- * import { assertEquals } from "@std/assert";
- *
- * assertEquals(shownName("staus"), "staus");
- * assertEquals(shownName("a\u202eb c"), '"a\\u{202e}b c"');
- * ```
  */
 export function shownName(name: string): string {
   // No code point has more than two units, so the cut text keeps enough of them.
