@@ -1,14 +1,18 @@
-// Plants one fault in a copy of the checkout, and runs tests there: those of the fault's folder, then the rest. Exits
-// with 0 if tests found the fault, 1 if it survived, and 2 if it does not apply: its text is not in the file exactly
-// once, the file cannot be parsed, or the run was interrupted. Failed tests run again, alone, because a test can fail on
-// a busy machine. A test that does not end finds its fault. Types are not checked.
+// Plants faults in a copy of the checkout, one after the other, and runs tests there: those of the fault's folder, then the
+// rest. Exits with 0 if tests found each fault, 1 if one survived, and 2 if one does not apply: its text is not in the
+// file exactly once, the file cannot be parsed, or the run was interrupted. Failed tests run again, alone, because a
+// test can fail on a busy machine. A test that does not end finds its fault. Types are not checked.
 //
 //     deno task fault src/limits/lease.ts 'lease.used++' 'lease.used'
+//     deno task faults          # ten of those in faults.txt, at random
+//     deno task faults --all
 import { print, printOutput } from "../src/process/process.ts";
-import { copyCheckout, rewrite } from "./process/checkout.ts";
+import { type Fault, readFaults, withFault } from "./faults.ts";
+import { copyCheckout } from "./process/checkout.ts";
 
 /** Time in ms without a result after which a test counts as endless. The slowest takes 15 s alone. */
 const SILENCE = 180_000;
+const SAMPLE = 10;
 /** A line of a summary, with a file: a test that failed, or all of the file. */
 const FAILURE = /^(?:.+ => )?(\.\/[^\s:#]+).*$/gm;
 
@@ -17,9 +21,15 @@ const interruption = new AbortController();
 const interrupt = () => interruption.abort();
 for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, interrupt);
 try {
-  const found = await plant(Deno.args);
-  await printOutput(found.length === 0 ? "Survived" : `Found by\n${found.join("\n")}`);
-  Deno.exitCode = found.length === 0 ? 1 : 0;
+  const faults = await chosen(Deno.args);
+  await copyCheckout(`${folder}/checkout`);
+  await shareCache();
+  for (const fault of faults) {
+    const found = await plant(fault);
+    const outcome = found.length === 0 ? "Survived" : `Found by\n${found.join("\n")}`;
+    await printOutput(`${fault.path}: ${fault.from} -> ${fault.to}\n${outcome}`);
+    if (found.length === 0) Deno.exitCode = 1;
+  }
 } catch (error) {
   print(`${error}`);
   Deno.exitCode = 2;
@@ -27,22 +37,36 @@ try {
   await Deno.remove(folder, { recursive: true });
 }
 
-/** Resolves to the tests that found a fault. */
-async function plant([path = "", from = "", to, ...rest]: readonly string[]): Promise<readonly string[]> {
-  if (to === undefined || from === to || rest.length > 0) throw new Error("Usage: PATH 'from' 'to'");
-  await copyCheckout(`${folder}/checkout`);
-  await rewrite(`${folder}/checkout/${path}`, (text) => {
-    const parts = text.split(from);
-    if (parts.length !== 2) throw new Error(`${path} has this text ${parts.length - 1} times, not once`);
-    return parts.join(to);
-  });
+/** The fault in the arguments, all faults of the file, or some of these. */
+async function chosen([path, from, to, ...rest]: readonly string[]): Promise<readonly Fault[]> {
+  const usage = new Error("Usage: PATH 'from' 'to', --all, or nothing");
+  if (rest.length > 0) throw usage;
+  if (path !== undefined && from !== undefined && to !== undefined) return [{ path, from, to }];
+  if (from !== undefined || (path ?? "--all") !== "--all") throw usage;
+  const faults = await readFaults();
+  if (path === "--all") return faults;
+  const drawn = faults.map((fault) => ({ fault, at: Math.random() })).sort((one, other) => one.at - other.at);
+  return drawn.slice(0, SAMPLE).map(({ fault }) => fault);
+}
+
+/** Creates a cache of its own, with the packages of the usual one. */
+async function shareCache(): Promise<void> {
   await Deno.mkdir(`${folder}/cache`);
   const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output();
   await Deno.symlink(`${JSON.parse(new TextDecoder().decode(stdout)).denoDir}/npm`, `${folder}/cache/npm`);
-  const nearest = `tests/${path.split("/")[1]}`;
+}
+
+/** Resolves to the tests that found a fault. */
+async function plant(fault: Fault): Promise<readonly string[]> {
+  const path = `${folder}/checkout/${fault.path}`;
+  const before = await Deno.readTextFile(path);
+  await Deno.writeTextFile(path, withFault(before, fault));
+  const nearest = `tests/${fault.path.split("/")[1]}`;
   const { isDirectory } = await Deno.stat(nearest).catch(() => ({ isDirectory: false }));
   const found = isDirectory ? await failures(nearest) : [];
-  return found.length > 0 ? found : await failures("main.ts", "src", "tests", `--ignore=${nearest}`);
+  const all = found.length > 0 ? found : await failures("main.ts", "src", "tests", `--ignore=${nearest}`);
+  await Deno.writeTextFile(path, before);
+  return all;
 }
 
 /** Runs tests of the copy, with progress on standard error. Resolves to those that fail twice. */
@@ -54,7 +78,7 @@ async function failures(...tests: readonly string[]): Promise<readonly string[]>
 
 /** Runs tests. Resolves to those that failed. */
 async function run(...tests: readonly string[]): Promise<readonly string[]> {
-  const args = ["test", "--config", "tests/deno.json", "-P", "--no-check", "--doc", ...tests];
+  const args = ["test", "--config", "tests/deno.json", "-P", "--no-check", "--fail-fast", "--doc", ...tests];
   const env = { NO_COLOR: "1", DENO_DIR: `${folder}/cache`, TMPDIR: folder };
   const options = { args, cwd: `${folder}/checkout`, env, detached: true, signal: interruption.signal };
   const child = new Deno.Command(Deno.execPath(), { ...options, stdout: "piped" }).spawn();

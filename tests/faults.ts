@@ -1,0 +1,30 @@
+// The faults in faults.txt, one a line: a path, a text that is once in that file, and what replaces it, between tabs. A line
+// that begins with `#` is a remark about the next.
+
+/** A fault to plant. */
+export interface Fault {
+  readonly path: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Reads the faults of faults.txt. */
+export async function readFaults(): Promise<readonly Fault[]> {
+  const text = await Deno.readTextFile(`${import.meta.dirname}/faults.txt`);
+  return text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
+    const [path = "", from = "", to = ""] = line.split("\t");
+    return { path, from, to };
+  });
+}
+
+/**
+ * The text of a file with the fault.
+ *
+ * @throws {Error} if it does not have the text of the fault exactly once, or if the fault changes nothing.
+ */
+export function withFault(text: string, { path, from, to }: Fault): string {
+  const parts = text.split(from);
+  if (parts.length !== 2) throw new Error(`${path} has ${from} ${parts.length - 1} times, not once`);
+  if (from === to) throw new Error(`${from} is not changed`);
+  return parts.join(to);
+}
