@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { MINUTE } from "../../src/base/mod.ts";
 import { assertError } from "../support/assertions.ts";
-import { operate, OPERATOR_TOKEN as key } from "../support/desk.ts";
+import { OPERATOR_TOKEN as key } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";
 
 const PATH = "/operator/v1/messages";
@@ -27,22 +26,4 @@ Deno.test.each<[string, unknown, RegExp]>([
   const response = await service.fetch(target, { key, ...(json !== undefined && { json }) });
 
   await assertError(response, 400, "invalid_request", message);
-});
-
-Deno.test("deleteAccount() refuses an account with messages until they are removed, and leaves none of its rows", async () => {
-  await using service = await Harness.open({ operatorToken: key });
-  const { account: { id }, apiKey } = await service.createAccount();
-  await service.fetch("POST /v1/messages", { key: apiKey, json: { message: "Hello" } });
-  await service.accounts.close(id);
-  service.now += MINUTE;
-  const remove = () => operate(service.app.fetch, ["accounts", "delete", id]);
-
-  const refused = await remove();
-  await operate(service.app.fetch, ["messages", "take", "1"]);
-  const { exit } = await remove();
-
-  assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
-  assertEquals(exit, 0);
-  const keys = (await Array.fromAsync(service.kv.list({ prefix: [] }))).map(({ key }) => key);
-  assertEquals(keys.filter(([table]) => String(table).startsWith("messages")), []);
 });
