@@ -1,4 +1,5 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { encodeJson } from "../../src/engine/mod.ts";
 import { itemCommands } from "../../src/operator/item_commands.ts";
 import { resource } from "../../src/resource/mod.ts";
 import { integer, type Members, optional } from "../../src/web/schema.ts";
@@ -134,4 +135,24 @@ Deno.test("itemCommands() explains negative numbers only if a field can have one
     helpWith({ ...fields, heatLoss: optional(integer(-9, 9)) }),
     "update a cup of any account; if N is negative, write --heat-loss=-5",
   );
+});
+
+Deno.test("items rebuild works on the store itself, whatever it remembers, but not over HTTP", async () => {
+  await using operator = await Operator.start();
+  const { environment } = operator;
+  using kv = await Deno.openKv(environment.get("KV_PATH"));
+  await kv.set(["resources", "things"], encodeJson({ filters: ["isSpare"] }));
+
+  assertEquals([await operator.run("items things list"), operator.out], [1, []]);
+  assertStringIncludes(operator.err.join(), "run: deno task items things rebuild");
+  assertEquals(await operator.run("items things rebuild"), 0);
+  assertEquals(operator.err, ["Rebuilt things: 0 items. Now start the release that declares them so."]);
+  assertEquals(await operator.run("items things list"), 0);
+
+  environment.set("SERVICE_URL", "http://localhost:1").set(
+    "OPERATOR_TOKEN",
+    "the-operators-token-in-the-tests",
+  );
+  assertEquals(await operator.run("items things rebuild"), 1);
+  assertEquals(operator.err, ["This command needs the store itself. Unset SERVICE_URL, and set KV_PATH."]);
 });

@@ -134,3 +134,14 @@ Deno.test("service sweeps the counts that 1.0.0 kept before yesterday", async ()
   const counts = await Array.fromAsync(workshop.kv.list({ prefix: [COUNTS] }));
   assertEquals(counts.map(({ key }) => key[1]), [today - 1, today]);
 });
+
+Deno.test("service sweeps what a rebuild has left that was interrupted more than a day ago", async () => {
+  await using workshop = await Workshop.open();
+  const began = [workshop.now - DAY, workshop.now - DAY - 1].map((time) => new Date(time).toISOString());
+  for (const generation of began) await workshop.kv.set(["generations", "things", generation, "state"], 0);
+
+  for (const step of workshop.app.sweeps) await step(workshop.now);
+
+  const left = await Array.fromAsync(workshop.kv.list({ prefix: ["generations"] }), ({ key }) => key[2]);
+  assertEquals(left, began.slice(0, 1));
+});
