@@ -71,9 +71,9 @@ export function createService(options: ServiceOptions): Service {
   const { clock, clientAddress, log, metrics, inFlight, operatorTokens } = options;
   const realm = slugOf(catalogue.title, "-");
   const keys = new KeyForm(catalogue);
-  const versions = new Versions(store, { maxStalenessMs, metrics: metrics.engine });
+  const versions = new Versions(store, { maxStalenessMs });
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
-  const transactions = new Transactions(store, { clock, metrics: metrics.engine });
+  const transactions = new Transactions(store, { clock });
   const permits = new Permits({
     ...{ store, transactions, clock },
     holders: ACCOUNTS,

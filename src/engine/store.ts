@@ -30,8 +30,8 @@ export class Store {
   readonly commits: RoundTrip;
   /** The version of the rows. */
   readonly schema: SchemaVersion;
+  readonly metrics: EngineMetrics;
   readonly #backend: Backend;
-  readonly #metrics: EngineMetrics;
 
   constructor(
     backend: Backend,
@@ -39,7 +39,7 @@ export class Store {
   ) {
     this.schema = schema;
     this.#backend = backend;
-    this.#metrics = metrics;
+    this.metrics = metrics;
     this.maxChecks = backend.maxChecks - 1; // One is for the schema version.
     this.reads = new RoundTrip(this);
     this.commits = new RoundTrip(this);
@@ -96,7 +96,7 @@ export class Store {
       const { check } = this.schema;
       const result = await this.commits.measured(this.#backend.commit(build, [check, ...checks]));
       if (result.ok) return result;
-      this.#metrics.kvConflicts.add(1);
+      this.metrics.kvConflicts.add(1);
       const [schema = null, ...rows] = result.rows;
       const hasMoved = versionstampOf(schema) !== check.versionstamp;
       if (hasMoved) this.schema.note(schema);

@@ -1,7 +1,6 @@
 import { pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import { EngineMetrics } from "./metrics.ts";
 import { isBlind, type Job, Round, sizeOf, type Snapshot } from "./round.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
@@ -71,7 +70,6 @@ import { nameOf } from "./versions.ts";
 export interface TransactionsOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
-  readonly metrics?: EngineMetrics;
 }
 
 const MAX_READS = 8;
@@ -85,7 +83,6 @@ const LATE: unique symbol = Symbol("late");
 export class Transactions {
   readonly #store: Store;
   readonly #clock: () => number;
-  readonly #metrics: EngineMetrics;
   /** By age. */
   #waiting: Job[] = [];
   /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
@@ -94,10 +91,9 @@ export class Transactions {
   #lanes = 0;
   #isGathering = false;
 
-  constructor(store: Store, { clock, metrics = new EngineMetrics() }: TransactionsOptions) {
+  constructor(store: Store, { clock }: TransactionsOptions) {
     this.#store = store;
     this.#clock = clock;
-    this.#metrics = metrics;
   }
 
   /**
@@ -225,7 +221,7 @@ export class Transactions {
 
   async #commit(round: Round): Promise<void> {
     const jobs = round.contributions.map(({ job }) => job);
-    this.#metrics.roundSize.observe(jobs.length, "commit");
+    this.#store.metrics.roundSize.observe(jobs.length, "commit");
     const began = performance.now();
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.

@@ -1,5 +1,4 @@
 import { batched } from "./batch.ts";
-import { EngineMetrics } from "./metrics.ts";
 import { versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 
@@ -31,7 +30,6 @@ export function nameOf(key: Deno.KvKey): string {
 export interface VersionsOptions {
   /** Maximum age of a check, in ms. By default, it is 0: every call waits for a check that begins after it. */
   readonly maxStalenessMs?: number | undefined;
-  readonly metrics?: EngineMetrics;
 }
 
 /**
@@ -70,11 +68,11 @@ export class Versions {
   /** Number of requests since the last check began, whether they wait for the next one or not. */
   #requests = 0;
 
-  constructor(store: Store, { maxStalenessMs = 0, metrics = new EngineMetrics() }: VersionsOptions = {}) {
+  constructor(store: Store, { maxStalenessMs = 0 }: VersionsOptions = {}) {
     this.#store = store;
     this.#maxStaleness = maxStalenessMs;
     this.#begin = batched(async () => {
-      metrics.roundSize.observe(this.#requests, "check");
+      store.metrics.roundSize.observe(this.#requests, "check");
       this.#requests = 0;
       await this.#read();
       return () => {};
