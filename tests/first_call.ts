@@ -1,10 +1,9 @@
-// The first call in README.md, in three languages, from the declaration of the first collection.
-import { CATALOGUE } from "../src/catalogue/catalogue.ts";
+// The first call in README.md, in three languages, from the declaration of a collection.
+import { SHIPPED } from "./process/shipped.ts";
 import { withDefaults } from "../src/resource/resource.ts";
 import { stringifyJson } from "../src/web/json.ts";
 
-const [{ name, path, nouns: { an, many }, fields, filters: [filter], examples: { item } }] =
-  CATALOGUE.resources;
+const { name, path, nouns: { an, many }, fields, filters: [filter], examples: { item } } = SHIPPED;
 const URL = `http://localhost:8000${path}`;
 const JSON_TEXT = stringifyJson(item);
 const EXAMPLE: unknown = JSON.parse(JSON_TEXT);

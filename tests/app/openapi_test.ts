@@ -21,7 +21,7 @@ import { ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
-import { SAMPLES } from "../support/operations.ts";
+import { addKnownAccounts, SAMPLES } from "../support/operations.ts";
 import { Workshop } from "../support/workshop.ts";
 import { PROVOCATIONS, provoke } from "./provocations.ts";
 import { OF_THINGS } from "../support/things.ts";
@@ -345,6 +345,7 @@ Deno.test("openApiDocument() lists the success responses of every operation", as
   for (const { operation, target, request, status } of DOCUMENTED) {
     await using workshop = await Workshop.open();
     await workshop.add({ state: "new" });
+    await addKnownAccounts(workshop);
     const headers = operation.method === "GET" ? { "if-none-match": "*" } : {};
 
     const again = await workshop.call(target, { ...request, headers });

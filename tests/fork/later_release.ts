@@ -8,6 +8,7 @@ const OPERATION = `const getMessage = operation({
     path: "/v1/messages/{messageId}",
     access: ACCESS.key,
     tag: MESSAGES_TAG,
+    isExtension: true,
     summary: "Get a message",
     params: { messageId: text({ max: 100, description: "The message" }) },
     answers: { 200: { description: "The message", body: MESSAGE, headers: ["Cache-Control"] } },
@@ -29,7 +30,8 @@ const ERROR = `const MESSAGE_NOT_FOUND: ErrorKind = {
 
 /** Operations on messages. */
 export function`;
-const MESSAGE = `{ id: "msg_2", message: "Hello", status: "queued", createdAt: "2027-01-11T09:00:00.000Z" }`;
+const MESSAGE =
+  `{ id: "msg_2", accountId: "acct_1", message: "Hello", status: "queued", createdAt: "2027-01-11T09:00:00.000Z" }`;
 const GOOD = `getMessage: {
     params: { messageId: "msg_2" },
     seed: (service) => service.kv.set(["messages", "msg_2"], encodeJson(${MESSAGE})),

@@ -1,4 +1,4 @@
-// The first collection of the shipped catalogue, whichever that is. Tests of the service as a process use it.
+// A collection of the shipped catalogue, whichever that is. Tests of the service as a process use it.
 import { KeyForm } from "../../src/accounts/api_key.ts";
 import { slugOf } from "../../src/app/service.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
@@ -8,14 +8,16 @@ import { stringifyJson } from "../../src/web/json.ts";
 import { isValid } from "../../src/web/schema.ts";
 import { call, type Callable, nextTarget, outcome, type Reply } from "../support/client.ts";
 
-/** The collection. */
-export const SHIPPED: Resource = CATALOGUE.resources[0];
+/** The collection: the first to which an account can add an item that needs no other. */
+export const SHIPPED: Resource =
+  CATALOGUE.resources.find(({ writableBy, extend }) => writableBy === "owner" && extend.length === 0) ??
+    CATALOGUE.resources[0];
 /** What the service is called. */
 export const TITLE: string = CATALOGUE.title;
 /** How the names of its metrics begin. */
 export const METRIC: string = slugOf(TITLE, "_");
 /** Whether these are animals, which some tests are about. */
-export const HAS_ANIMALS: boolean = SHIPPED.name === "pets";
+export const HAS_ANIMALS: boolean = CATALOGUE.resources.some(({ name }) => name === "pets");
 /** The form of its keys. */
 export const KEYS: KeyForm = new KeyForm(CATALOGUE);
 /** The path of the collection. */

@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
 import type { HarnessRequest } from "../support/client.ts";
-import { credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
+import { addKnownAccounts, credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
 import { JSON_TYPE } from "../support/client.ts";
 import { Workshop } from "../support/workshop.ts";
@@ -26,6 +26,7 @@ function withText(text: string, { operation: { body }, request }: Sample): Sampl
 Deno.test("service sends markup in names as JSON that no browser renders as a page", async () => {
   for (const sample of DOCUMENTED) {
     await using workshop = await Workshop.open();
+    await addKnownAccounts(workshop);
     await workshop.call("POST /v1/things", { json: { ...HAMMER, name: MARKUP } });
     const { operation, target, status } = sample;
     const query = Object.keys(operation.query).map((name) => `${name}=${encodeURIComponent(MARKUP)}`);

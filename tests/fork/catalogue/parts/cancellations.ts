@@ -6,8 +6,7 @@ import { BOOKINGS } from "../bookings.ts";
 
 /** Cancels bookings. A service without bookings has nothing to cancel. */
 export const CANCELLATIONS: Part = {
-  operations: ({ items }) =>
-    items.filter(({ resource }) => resource.name === BOOKINGS.name).map(cancelBooking),
+  operations: ({ items }) => items.filter(({ resource }) => resource === BOOKINGS).map(cancelBooking),
 };
 
 function cancelBooking(bookings: Items): Operation {
