@@ -272,7 +272,7 @@ Deno.test("page shows each kind of print by its form, also with forced colours",
     document.querySelector("#prints")?.prepend(...prints.map((print) => print.cloneNode(true)));
     return [...document.querySelectorAll("#prints > svg")].slice(0, 5).map((print) => {
       const { fill, stroke, scale, color } = getComputedStyle(print);
-      const cross = print.getAttribute("class") === "bad";
+      const cross = getComputedStyle(print).getPropertyValue("--cross") !== "";
       return JSON.stringify([fill !== "none", stroke !== "none", scale, cross || color]);
     });
   });

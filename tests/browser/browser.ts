@@ -1,4 +1,4 @@
-import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
+import { type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
 import { ServerProcess } from "../process/process.ts";
 
 /** Sizes of windows. */
@@ -8,88 +8,64 @@ export const SIZES = [[320, 568], [390, 844], [640, 400], [820, 1180], [1280, 80
 export interface VisitOptions extends BrowserContextOptions {
   readonly browser?: "chromium" | "firefox";
   /** Starts the service; by default that of the checkout. */
-  readonly start?: () => Promise<Started>;
+  readonly start?: () => Promise<AsyncDisposable & { readonly origin: string }>;
   /** Size of the reader's type, in px. */
   readonly rootSize?: number;
 }
 
-/** A service that has been started. */
-export interface Started extends AsyncDisposable {
-  readonly origin: string;
-}
-
 /** A visitor of the page, with their own browser and service. */
-export class Visitor implements AsyncDisposable {
+export interface Visitor extends AsyncDisposable {
   readonly page: Page;
   /** The origin of the service. */
   readonly origin: string;
   /** Messages of the browser's console, and errors of the page. */
-  readonly noise: string[] = [];
-  readonly #origins = new Set<string>();
-  readonly #browser: Browser;
-  readonly #server: Started;
-
-  constructor(page: Page, browser: Browser, server: Started) {
-    this.page = page;
-    this.origin = server.origin.replace("127.0.0.1", "localhost");
-    this.#browser = browser;
-    this.#server = server;
-    page.setDefaultTimeout(10_000);
-    page.on("console", (message) => this.noise.push(message.text()));
-    page.on("pageerror", (error) => this.noise.push(String(error)));
-    page.on("request", (request) => {
-      const { protocol, origin } = new URL(request.url());
-      if (protocol !== "data:") this.#origins.add(origin);
-    });
-  }
-
+  readonly noise: readonly string[];
   /** Origins that requests were sent to. */
-  get origins(): string[] {
-    return [...this.#origins];
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#browser.close();
-    await this.#server[Symbol.asyncDispose]();
-  }
+  readonly origins: ReadonlySet<string>;
 }
 
-/** Starts a service and opens its page. */
+/** Starts a service and opens its page. Firefox, which Playwright drives by WebDriver BiDi, cannot emulate media features. */
 export async function visit(
   { browser: name = "chromium", rootSize = 16, start, ...options }: VisitOptions = {},
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Visitor> {
-  const [server, browser] = await Promise.all([
-    start ? start() : ServerProcess.start({ KV_PATH: ":memory:", ...variables }),
-    name === "chromium" ? launchChromium(rootSize) : launchFirefox(rootSize, options),
-  ]);
-  const page = await browser.newPage(
-    name === "chromium" ? options : { ...options, colorScheme: null, forcedColors: null },
+  const { colorScheme, forcedColors } = options;
+  const launching = name === "chromium"
+    ? chromium.launch({
+      executablePath: "/usr/bin/chromium",
+      args: ["--no-sandbox", `--blink-settings=defaultFontSize=${rootSize}`],
+    })
+    : firefox.launch({
+      executablePath: "/usr/bin/firefox-esr",
+      channel: "moz-firefox",
+      firefoxUserPrefs: {
+        "font.size.variable.x-western": rootSize,
+        "layout.css.prefers-color-scheme.content-override": colorScheme === "dark" ? 0 : 1,
+        "browser.display.document_color_use": forcedColors === "active" ? 2 : 0,
+      },
+    });
+  const starting = start ? start() : ServerProcess.start({ KV_PATH: ":memory:", ...variables });
+  const [server, browser] = await Promise.all([starting, launching]);
+  const emulated = name === "chromium" ? {} : { colorScheme: null, forcedColors: null };
+  const page = await browser.newPage({ ...options, ...emulated });
+  page.setDefaultTimeout(10_000);
+  const noise: string[] = [];
+  const origins = new Set<string>();
+  page.on("console", (message) => noise.push(message.text()));
+  page.on("pageerror", (error) => noise.push(String(error)));
+  page.on(
+    "request",
+    (request) => request.url().startsWith("data:") || origins.add(new URL(request.url()).origin),
   );
-  const visitor = new Visitor(page, browser, server);
-  await visitor.page.goto(`${visitor.origin}/`);
-  return visitor;
-}
-
-function launchChromium(rootSize: number): Promise<Browser> {
-  const args = ["--no-sandbox", `--blink-settings=defaultFontSize=${rootSize}`];
-  return chromium.launch({ executablePath: "/usr/bin/chromium", args });
-}
-
-/** Launches Debian's Firefox, which Playwright drives by WebDriver BiDi. It cannot emulate media features. */
-function launchFirefox(
-  rootSize: number,
-  { colorScheme, forcedColors }: BrowserContextOptions,
-): Promise<Browser> {
-  return firefox.launch({
-    executablePath: "/usr/bin/firefox-esr",
-    channel: "moz-firefox",
-    firefoxUserPrefs: {
-      "font.size.variable.x-western": rootSize,
-      "layout.css.prefers-color-scheme.content-override": colorScheme === "dark" ? 0 : 1,
-      "browser.display.document_color_use": forcedColors === "active" ? 2 : 0,
+  const origin = server.origin.replace("127.0.0.1", "localhost");
+  await page.goto(`${origin}/`);
+  return {
+    ...{ page, origin, noise, origins },
+    async [Symbol.asyncDispose]() {
+      await browser.close();
+      await server[Symbol.asyncDispose]();
     },
-  });
+  };
 }
 
 /** Waits until no request is in flight. */
@@ -102,7 +78,7 @@ export async function signUp(page: Page): Promise<string> {
   await page.locator("#make").click();
   await page.locator("[data-kind='2']").waitFor();
   await settle(page);
-  return await page.locator("#key").textContent() ?? "";
+  return await text(page, "#key");
 }
 
 /** Pastes a key, and makes a call with it. */
@@ -120,10 +96,10 @@ export async function call(
   fields: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   if (operation !== undefined) await page.locator("#operation").selectOption(operation);
-  const id = await page.locator("#operation").inputValue();
+  const form = `#form-${await page.locator("#operation").inputValue()}`;
   for (const [name, value] of Object.entries(fields)) {
-    const field = page.locator(`#form-${id} [name="${name}"]`);
-    if (await field.isHidden()) await page.locator(`#form-${id} summary`).click();
+    const field = page.locator(`${form} [name="${name}"]`);
+    if (await field.isHidden()) await page.locator(`${form} summary`).click();
     await field.fill(value);
   }
   const answered = page.waitForResponse(/\/v1\//);
@@ -151,14 +127,16 @@ export async function steps(page: Page): Promise<string[]> {
   return await page.locator("#next button").allTextContents();
 }
 
-/** Answers requests with a path of the service in its place. */
+/** Answers requests to a path in place of the service. */
 export async function answer(
   page: Page,
   path: string,
   [status, code, message, headers = {}]: readonly [number, string, string, Readonly<Record<string, string>>?],
 ): Promise<void> {
-  const json = { code, message, status };
-  await page.route(`**${path}`, (route) => route.fulfill({ status, headers, json }));
+  await page.route(
+    `**${path}`,
+    (route) => route.fulfill({ status, headers, json: { code, message, status } }),
+  );
 }
 
 /** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */

@@ -42,7 +42,7 @@ for (const browser of ["chromium", "firefox"] as const) {
     assertMatch(await text(page, "#message"), new RegExp(`^${SHIPPED.id} is missing`));
     assertEquals(await steps(page), [ADD]);
     assertEquals(visitor.noise, []);
-    assertEquals(visitor.origins, [visitor.origin]);
+    assertEquals(visitor.origins, new Set([visitor.origin]));
   });
 
   Deno.test(`page races the limit: exactly as many succeed as were left, in ${browser}`, async () => {

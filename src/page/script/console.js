@@ -377,9 +377,9 @@ export function showEntry({ operation, call, answer }, filled = []) {
   const advice = textOf(`#error-${code || "none"} span`);
   show({
     kind: status === 429 ? "429" : `${status}`.slice(0, 1),
-    head: [["status", `${status || text}`], ["", `${status && text} ${ms} ms`], [
+    head: [["status", `${status || text}`], [
       "",
-      `${call.method} ${targetOf(call)}`,
+      `${status && text ? `${text} · ` : ""}${ms} ms · ${call.method} ${targetOf(call)}`,
     ]],
     message: sentences(
       newKey && "Copy your new key: only this tab has it",
@@ -451,7 +451,7 @@ export function showRace(entries, before, ms) {
   }
   const { usage = before } = state;
   const could = usage.reset === before.reset ? before.left : usage.limit;
-  const isPart = entries.length <= before.left;
+  const isPart = entries.length <= could;
   const isOneMinute = [...ok, ...refused].every((entry) => usage.entries.includes(entry));
   const over = isOneMinute ? Math.max(0, ok.length - could) : 0;
   const others = isOneMinute && !isPart ? could - ok.length - bad.length : 0;
@@ -462,7 +462,7 @@ export function showRace(entries, before, ms) {
       `${over || "none"}`,
     ], ["", "over"]],
     message: sentences(
-      `${entries.length} requests at once in ${ms} ms, with ${before.left} left: ${
+      `${entries.length} requests at once in ${ms} ms, with ${could} left: ${
         isPart ? "all fit" : isOneMinute ? `exactly ${could} can succeed` : "a new minute began meanwhile"
       }`,
       others > 0 && `Other clients of the account took ${others}`,
