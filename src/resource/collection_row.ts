@@ -75,12 +75,10 @@ function requireSame({ name, extend, ...declared }: Resource, stored: Collection
   const [before, now] = [traitsOf(stored), traitsOf({ ...declared, extend: namesOf(extend) })];
   const differing = before.flatMap((trait, index) => trait === now[index] ? [] : [index]);
   if (differing.length === 0) return;
-  const listed = (traits: readonly string[]) => AND.format(differing.map((index) => traits[index] ?? ""));
+  const [had, has] = [before, now].map((traits) => AND.format(differing.map((index) => traits[index] ?? "")));
   throw new ResourceError(
-    `The store has ${name} ${listed(before)}, but this release declares them ${
-      listed(now)
-    }. Declare them as before, or ` +
-      `stop every process of the service and run: deno task items ${name} rebuild`,
+    `The store has ${name} ${had}, but this release declares them ${has}. Declare them as before, or stop every process ` +
+      `of the service and run: deno task items ${name} rebuild`,
   );
 }
 

@@ -6,6 +6,7 @@ import {
   type Catalogue,
   type Declaration,
   exists,
+  type Hook,
   type Item,
   Items,
   openCollections,
@@ -345,6 +346,24 @@ Deno.test("rebuild() names the items that break a new hook, which it leaves to t
   for (const id of [2, 4]) await process.change(id, { shelf: undefined });
   await later.change(1, null);
   await assertRejects(() => process.change(5, { shelf: 1 }), ApiError, "must be the id of a shelf");
+});
+
+Deno.test("rebuild() lets hooks read rows of another collection, in its current generation", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await (await Process.start(kv, cups())).add(...SOME);
+  await kv.set(["resources", "shelves"], encodeText('{"filters":[],"generation":"current"}'));
+  await kv.set(["own", "shelves", "current", "mark"], encodeText("here"));
+  const key = ["own", "shelves", "mark"];
+  const marks: unknown[] = [];
+  const hook: Hook = {
+    name: "mark",
+    keys: () => [key],
+    apply: (rows) => void marks.push(rows.get(key)?.value),
+  };
+
+  await rebuilt(kv, cups({ extend: [hook] }));
+
+  assertEquals(marks, Array(4).fill(encodeText("here")));
 });
 
 Deno.test("rebuild() names the items that this release cannot read, and leaves out those that none can", async () => {
