@@ -78,9 +78,7 @@ function declared([name, value]: [name: string, value: unknown]): string {
  */
 export function renderPage(options: PageOptions): string {
   const { publicUrl = "", catalogue, environment, signUpIsOpen, version, securityContact } = options;
-  const operations = options.operations().filter(({ tag, access }) =>
-    tag !== undefined && !needsToken(access)
-  );
+  const operations = options.operations().filter(({ tag, access }) => tag && !needsToken(access));
   const { title, plans, keyPrefix } = catalogue;
   const sections = guideOf(operations, options);
   // Start and Authentication precede the operations.
@@ -111,15 +109,7 @@ export function renderPage(options: PageOptions): string {
         </header>
         ${contents(title, operations, after)}
         <main id="content" tabindex="-1">
-          <div class="hero">
-            <h1>${title}</h1>
-            ${LEAD.map((sentence) => html`<p class="lead">${sentence}</p>`)}
-            <p class="links">
-              <a href="${publicUrl}${BASE_PATH}/openapi.json">OpenAPI 3.1</a>
-              <a href="${publicUrl}${CHANGES_PATH}">Changes</a>
-              ${SOURCE && html`<a href="${SOURCE}">Source: make your own</a>`}
-            </p>
-          </div>
+          ${hero(title, publicUrl)}
           ${consoleSection(operations, {
             base: publicUrl,
             keyStart: keyStart(keyPrefix, environment),
@@ -144,6 +134,20 @@ export function renderPage(options: PageOptions): string {
     </html>
   `;
   return `${page}\n`;
+}
+
+function hero(title: string, publicUrl: string): Html {
+  return html`
+    <div class="hero">
+      <h1>${title}</h1>
+      ${LEAD.map((sentence) => html`<p class="lead">${sentence}</p>`)}
+      <p class="links">
+        <a href="${publicUrl}${BASE_PATH}/openapi.json">OpenAPI 3.1</a>
+        <a href="${publicUrl}${CHANGES_PATH}">Changes</a>
+        ${SOURCE && html`<a href="${SOURCE}">Source: make your own</a>`}
+      </p>
+    </div>
+  `;
 }
 
 function home(title: string): Html {

@@ -118,7 +118,7 @@ export function uncompressed(handler: ServerHandler): ServerHandler {
 
 /** Responds to HEAD with the body's length but no body. Over HTTP/2, Deno would send the body. */
 export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
-  async function answerHead(request: Request, info: Deno.ServeHandlerInfo<Deno.Addr>): Promise<Response> {
+  async function respondToHead(request: Request, info: Deno.ServeHandlerInfo<Deno.Addr>): Promise<Response> {
     const response = await handler(request, info);
     if (response.body === null) return response;
     const { status, headers } = response;
@@ -127,5 +127,5 @@ export function withoutBodiesOfHead(handler: ServerHandler): ServerHandler {
     headers.set("content-length", `${length}`);
     return new Response(null, { status, headers });
   }
-  return (request, info) => request.method === "HEAD" ? answerHead(request, info) : handler(request, info);
+  return (request, info) => request.method === "HEAD" ? respondToHead(request, info) : handler(request, info);
 }
