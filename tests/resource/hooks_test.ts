@@ -145,6 +145,11 @@ Deno.test.each<[reason: string, hook: Hook]>([
     keys: () => [],
     apply: (_rows, write) => write.set(["accounts", "me"], encodeJson({})),
   }],
+  ['The hook mine of bookings writes a row whose key does not begin with "own" and "bookings"', {
+    ...NOTHING,
+    keys: () => [],
+    apply: (_rows, write) => write.set(["own", "rooms", 1], encodeJson({})),
+  }],
   ["The hook mine of bookings gets a row that its keys do not name", {
     ...NOTHING,
     keys: () => [],
