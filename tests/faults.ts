@@ -1,5 +1,4 @@
-// The faults in faults.txt, one a line: a path, a text that is once in that file, and what replaces it, between tabs. A line
-// that begins with `#` is a remark about the next.
+// The faults in faults.txt, one a line: a path, a text that is once in that file, and what replaces it, between tabs.
 
 /** A fault to plant. */
 export interface Fault {
@@ -11,7 +10,7 @@ export interface Fault {
 /** Reads the faults of faults.txt. */
 export async function readFaults(): Promise<readonly Fault[]> {
   const text = await Deno.readTextFile(`${import.meta.dirname}/faults.txt`);
-  return text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
+  return text.split("\n").filter((line) => line !== "").map((line) => {
     const [path = "", from = "", to = ""] = line.split("\t");
     return { path, from, to };
   });
