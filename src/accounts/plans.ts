@@ -108,7 +108,7 @@ function* faultsOf({ plans, keyPrefix, formerKeyPrefixes }: Catalogue): Generato
     }
   }
   if (formerKeyPrefixes.includes(keyPrefix)) {
-    yield `The key prefix ${keyPrefix} must not be a former one, too: remove it from FORMER_KEY_PREFIXES`;
+    yield `The key prefix ${keyPrefix} must not be a former one, too: remove it from formerKeyPrefixes`;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Catalogue } from "../resource/mod.ts";
-import { FORMER_KEY_PREFIXES, KEY_PREFIX } from "./identity.ts";
+import { IDENTITY } from "./identity.ts";
 import { PETS } from "./pets.ts";
 import { PLANS } from "./plans.ts";
 
@@ -8,8 +8,8 @@ export const CATALOGUE: Catalogue = {
   title: "Animal Store",
   resources: [PETS],
   plans: PLANS,
-  keyPrefix: KEY_PREFIX,
-  formerKeyPrefixes: FORMER_KEY_PREFIXES,
+  keyPrefix: IDENTITY.keyPrefix,
+  formerKeyPrefixes: IDENTITY.formerKeyPrefixes,
   interface: {
     version: "1.0.0",
     // Documents mark what is not part of this version.

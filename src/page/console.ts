@@ -1,6 +1,6 @@
 // The console, before its script starts: a form for a key, the prints, and a form for each operation's requests.
 import type { DeclaredOperation } from "../web/mod.ts";
-import { PRINT } from "../catalogue/identity.ts";
+import { IDENTITY } from "../catalogue/identity.ts";
 import { type Content, type Html, html } from "./html.ts";
 import { perPrint } from "./script/limits.js";
 
@@ -32,10 +32,11 @@ export function consoleSection(operations: readonly DeclaredOperation[], options
       data-limit="${limit}">
       ${keyForm(keyStart, signUpIsOpen)}
       <div id="strip">
-        <div id="prints" role="img" aria-label="A ${PRINT} print for each request of the minute">${Array.from(
-          { length: Math.ceil(limit / perPrint(limit)) },
-          print,
-        )}</div>
+        <div id="prints" role="img" aria-label="A ${IDENTITY.print
+          .name} print for each request of the minute">${Array.from(
+            { length: Math.ceil(limit / perPrint(limit)) },
+            print,
+          )}</div>
         <div id="below"><span id="refused"></span><span id="legend"><span>Request ${(limit + 1)
           .toLocaleString("en")} would land here, refused.</span>${LEGEND.map(([kind, text]) =>
             html`<span hidden><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`

@@ -7,7 +7,7 @@ import { ACCESS, BASE_PATH, type Catalogue, needsToken, type Plans } from "../re
 import { type Environment, keyStart } from "../accounts/api_key.ts";
 import { planOf } from "../accounts/plans.ts";
 import { PROXY_ERRORS } from "../operator/operations.ts";
-import { CHROMA, HUES, LEAD, PRINT_SHAPES, SOURCE, SUMMARY, TAGLINE } from "../catalogue/identity.ts";
+import { IDENTITY } from "../catalogue/identity.ts";
 import { consoleSection } from "./console.ts";
 import { type Content, Html, html } from "./html.ts";
 import { copyable, type Section, sectionsOf } from "./markdown.ts";
@@ -38,7 +38,8 @@ export const CHANGES_PATH = "/docs/changes";
 /** The changes in each version, in Markdown. */
 export const CHANGES: string = read("../CHANGES.md");
 const GUIDE = read("guide.md");
-const PALETTE = `:root{--hue:${HUES.accent};--paper-hue:${HUES.paper};--chroma:${CHROMA}}`;
+const PALETTE =
+  `:root{--hue:${IDENTITY.hues.accent};--paper-hue:${IDENTITY.hues.paper};--chroma:${IDENTITY.chroma}}`;
 /** The style: the colours of this service, and the sheet that they fill. */
 export const STYLE: string = PALETTE + read("page.css").replaceAll(/\n\s*/g, "");
 /** The script: what its modules export, each from its own source, so that the page needs no second request. */
@@ -47,12 +48,12 @@ export const SCRIPT: string = [
   "start();",
 ].join("\n");
 
-const PRINT_HTML = new Html(PRINT_SHAPES.replaceAll('"', "'"));
+const PRINT_HTML = new Html(IDENTITY.print.shapes.replaceAll('"', "'"));
 /** The icon: a print in the page's colours. */
 export const ICON: Html = html`
   <svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>
-    <rect width='32' height='32' rx='8' fill='oklch(40% ${0.18 * CHROMA} ${HUES.accent})' />
-    <g fill='oklch(98% ${0.01 * CHROMA} ${HUES.paper})'>${PRINT_HTML}</g>
+    <rect width='32' height='32' rx='8' fill='oklch(40% ${0.18 * IDENTITY.chroma} ${IDENTITY.hues.accent})' />
+    <g fill='oklch(98% ${0.01 * IDENTITY.chroma} ${IDENTITY.hues.paper})'>${PRINT_HTML}</g>
   </svg>
 `;
 
@@ -89,8 +90,8 @@ export function renderPage(options: PageOptions): string {
       <head>
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
-        <meta name="description" content="${SUMMARY}">
-        <title>${title}: ${TAGLINE}</title>
+        <meta name="description" content="${IDENTITY.summary}">
+        <title>${title}: ${IDENTITY.tagline}</title>
         <link rel="icon" href="data:image/svg+xml,${ICON}">
         <style>${new Html(STYLE)}</style>
       </head>
@@ -140,11 +141,11 @@ function hero(title: string, publicUrl: string): Html {
   return html`
     <div class="hero">
       <h1>${title}</h1>
-      ${LEAD.map((sentence) => html`<p class="lead">${sentence}</p>`)}
+      ${IDENTITY.lead.map((sentence) => html`<p class="lead">${sentence}</p>`)}
       <p class="links">
         <a href="${publicUrl}${BASE_PATH}/openapi.json">OpenAPI 3.1</a>
         <a href="${publicUrl}${CHANGES_PATH}">Changes</a>
-        ${SOURCE && html`<a href="${SOURCE}">Source: make your own</a>`}
+        ${IDENTITY.source && html`<a href="${IDENTITY.source}">Source: make your own</a>`}
       </p>
     </div>
   `;

@@ -41,7 +41,7 @@
  */
 export { ACCESS, ACCESS_ERRORS, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
 export type { Call, Operation } from "./call.ts";
-export type { Catalogue, KeyPrefixes, Plans } from "./catalogue.ts";
+export type { Catalogue, Identity, KeyPrefixes, Plans } from "./catalogue.ts";
 export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
 export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";
 export { openCollections } from "./open.ts";

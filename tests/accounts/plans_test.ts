@@ -31,7 +31,7 @@ Deno.test.each<[fault: string, change: Partial<Catalogue>]>([
     { keyPrefix: "A.s" },
   ],
   [
-    "The key prefix as must not be a former one, too: remove it from FORMER_KEY_PREFIXES.",
+    "The key prefix as must not be a former one, too: remove it from formerKeyPrefixes.",
     { formerKeyPrefixes: ["as"] },
   ],
 ])("openAccounts() refuses a catalogue: %s", async (fault, change) => {

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
-import { PRINT } from "../../src/catalogue/identity.ts";
+import { IDENTITY } from "../../src/catalogue/identity.ts";
 import { HAS_ANIMALS } from "../process/shipped.ts";
 import { assertError } from "../support/assertions.ts";
 import { Workshop } from "../support/workshop.ts";
@@ -56,7 +56,10 @@ test("getOpenApi() says what interface 1.0.0 calls the schema of an animal to ad
 test("nothing outside src/catalogue names an animal, a plan, a key prefix or the print of the page", async () => {
   const { plans, keyPrefix } = CATALOGUE;
   const names = Object.keys(plans.limits).concat(plans.own).join("|");
-  const words = new RegExp(`\\b(?:(?:pet|animal)s?|${PRINT})\\b|["'](?:${names})["']|\\b${keyPrefix}_`, "i");
+  const words = new RegExp(
+    `\\b(?:(?:pet|animal)s?|${IDENTITY.print.name})\\b|["'](?:${names})["']|\\b${keyPrefix}_`,
+    "i",
+  );
   const files = ["main.ts", ...await sourcesIn("src")];
 
   const found = (await Promise.all(files.map(async (file) => {

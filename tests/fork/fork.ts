@@ -64,8 +64,8 @@ async function makeProduct(folder: string): Promise<void> {
   await rewrite(
     `${to}/identity.ts`,
     (text) =>
-      text.replace(/(?<=KEY_PREFIX = ").*(?=")/, "desk")
-        .replace(/(?<=TAGLINE = ").*(?=")/, "rooms for everyone")
+      text.replace(/(?<=keyPrefix: ").*(?=")/, "desk")
+        .replace(/(?<=tagline: ").*(?=")/, "rooms for everyone")
         .replace(/(?<=SUMMARY =\s+").*(?=")/, "Meeting rooms and their bookings over HTTP."),
   );
   await deno(folder, "fmt", "--quiet");

@@ -4,7 +4,7 @@ import { errorsOf } from "../../src/web/openapi.ts";
 import { needsToken, type Resource, resource } from "../../src/resource/mod.ts";
 import { int64, list, nullable, object, oneOf, optional, text } from "../../src/web/schema.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
-import { LEAD, SOURCE, SUMMARY, TAGLINE } from "../../src/catalogue/identity.ts";
+import { IDENTITY } from "../../src/catalogue/identity.ts";
 import { html as template } from "../../src/page/html.ts";
 import { HAS_ANIMALS } from "../process/shipped.ts";
 import { OF_THINGS } from "../support/things.ts";
@@ -144,10 +144,13 @@ Deno.test("getPage() offers sign-up only if it is open, and shows how keys begin
 Deno.test("getPage() says what it is and links to the documents, and to the source if there is one", async () => {
   const { html } = await getPage({ securityContact: "mailto:a@workshop.example" });
 
-  assertHas(html, ...[TAGLINE, SUMMARY, ...LEAD].map((text) => `${template`${text}`}`));
+  assertHas(
+    html,
+    ...[IDENTITY.tagline, IDENTITY.summary, ...IDENTITY.lead].map((text) => `${template`${text}`}`),
+  );
   assertHas(html, `<span>Thing Store ${config.version}</span>`);
   assertHas(html, '<a href="mailto:a@workshop.example">Contact</a>');
-  assertEquals(html.includes("make your own"), SOURCE !== undefined);
+  assertEquals(html.includes("make your own"), IDENTITY.source !== undefined);
   assert(!(await getPage()).html.includes("Contact"));
 });
 

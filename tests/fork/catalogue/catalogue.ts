@@ -1,6 +1,6 @@
 import type { Catalogue } from "../../../src/resource/mod.ts";
 import { BOOKINGS } from "./bookings.ts";
-import { FORMER_KEY_PREFIXES, KEY_PREFIX } from "../../../src/catalogue/identity.ts";
+import { IDENTITY } from "../../../src/catalogue/identity.ts";
 import { PLANS } from "./plans.ts";
 import { ROOMS } from "./rooms.ts";
 
@@ -9,8 +9,8 @@ export const CATALOGUE: Catalogue = {
   title: "Meeting Desk",
   resources: [ROOMS, BOOKINGS],
   plans: PLANS,
-  keyPrefix: KEY_PREFIX,
-  formerKeyPrefixes: FORMER_KEY_PREFIXES,
+  keyPrefix: IDENTITY.keyPrefix,
+  formerKeyPrefixes: IDENTITY.formerKeyPrefixes,
   interface: {
     version: "1.0.0",
     original: undefined,
