@@ -20,8 +20,8 @@ import type { Call } from "./call.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { Hooks, NO_KEYS } from "./hooks.ts";
 import type { Item } from "./hook.ts";
-import { requireRules, type Resource, withDefaults } from "./resource.ts";
-import { FIRST, type Generations, ItemRows } from "./rows.ts";
+import { mayRead, requireRules, type Resource, withDefaults } from "./resource.ts";
+import { FIRST, type Generations, ItemRows, ownerIn } from "./rows.ts";
 
 /** The order of a list, and where a page of it starts. */
 export interface ItemOrder {
@@ -154,7 +154,7 @@ export class Items<Value extends Item = Item> {
 
   /**
    * Changes an item to the result of `decide`, or removes it if that is null. If it stays as it was, nothing is written.
-   * Resolves to the item afterwards, with its owner.
+   * Resolves to the item afterwards, with its owner. `decide` gets null, too, if the account of the call may not read it.
    *
    * @throws {ApiError} if a rule or a hook refuses the change.
    * @throws {HookFault}
@@ -162,11 +162,13 @@ export class Items<Value extends Item = Item> {
   change(
     id: number,
     decide: (owned: Owned<Value> | null) => Item | null,
-    { now, transact }: Pick<Call, "now" | "transact">,
+    { accountId: caller, now, transact }: Pick<Call, "accountId" | "now" | "transact">,
   ): Promise<Owned | null> {
     const key = this.#rows.item(id);
     const changeIn = (entry: Entry | null) => {
-      const owned = entry && decodeItem(this.resource, entry);
+      // Asked first, so that nobody else notices an item that this release cannot decode.
+      const isSeen = entry && (caller === "" || mayRead(this.resource, ownerIn(entry), caller));
+      const owned = isSeen ? decodeItem(this.resource, entry) : null;
       const after = decide(owned);
       const isSame = owned && after && stringifyJson(after) === stringifyJson(owned.item);
       if (owned === null || isSame) return { owned, keys: NO_KEYS };
@@ -214,7 +216,7 @@ export class Items<Value extends Item = Item> {
   }
 
   /** Deletes some of the items that only this account can read. Resolves to true if there may be more. */
-  async deleteSome(accountId: string, call: Pick<Call, "now" | "transact">): Promise<boolean> {
+  async deleteSome(accountId: string, call: Pick<Call, "accountId" | "now" | "transact">): Promise<boolean> {
     if (this.resource.readableBy === "everyone") return false;
     const rows = await this.#listRows(this.#rows.list({}, accountId), {}, DELETED_AT_ONCE);
     const results = await Promise.allSettled(

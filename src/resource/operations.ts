@@ -29,7 +29,7 @@ import { createOnce } from "./create_once.ts";
 import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
 import type { Item } from "./hook.ts";
-import { MAX_PAGE, mayRead, type Resource } from "./resource.ts";
+import { MAX_PAGE, type Resource } from "./resource.ts";
 
 /** Options of {@linkcode itemOperations}. */
 export interface ItemOperationsOptions {
@@ -262,7 +262,7 @@ function changeable(
   preconditions: Preconditions,
 ): Item {
   const { errors, nouns: { an, one } } = resource;
-  if (owned === null || !mayRead(resource, owned.ownerId, accountId)) throw notFound(resource);
+  if (owned === null) throw notFound(resource);
   if (owned.ownerId !== accountId) {
     throw new ApiError(errors.notYours, `Only the account that added ${an} may update or delete it.`);
   }

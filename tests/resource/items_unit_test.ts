@@ -35,7 +35,7 @@ class Collection<Value extends Item> {
 
   async change(id: number, decide: (owned: Owned<Value> | null) => Item | null): Promise<Item | null> {
     const changed = await this.items.change(id, decide, {
-      now: 0,
+      ...{ accountId: "", now: 0 },
       transact: async (transaction) => (await this.#transactions.run(transaction)).result,
     });
     return changed?.item ?? null;

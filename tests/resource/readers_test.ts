@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { encodeText } from "../../src/engine/mod.ts";
 import type { HarnessRequest } from "../support/client.ts";
 import { assertError } from "../support/assertions.ts";
 import { BOOKINGS, idIn, Office, REVIEW, ROOMS } from "../support/office.ts";
@@ -32,6 +33,18 @@ Deno.test.each<[target: string, request: HarnessRequest]>([
   assertEquals(await ask(office.ben, id), missing);
 
   assertEquals((await office.fetch(`GET /v1/bookings/${id}`, { key: office.ann })).status, 200);
+});
+
+Deno.test("a booking that this release cannot decode is one that never was for another account", async () => {
+  await using office = await Office.open();
+  const row = JSON.stringify({ id: 1, ...REVIEW, state: "dropped" });
+  await office.kv.set(["items", "bookings", 1], encodeText(`${row}\n${await office.idOf(office.ann)}`));
+
+  for (const method of ["GET", "PATCH", "DELETE"] as const) {
+    const json = method === "PATCH" ? { json: {} } : {};
+    const refused = await office.fetch(`${method} /v1/bookings/1`, { key: office.ben, ...json });
+    await assertError(refused, 404, "booking_not_found");
+  }
 });
 
 Deno.test("two accounts that ask the same URLs get their own bookings, from every cache and from the store", async () => {

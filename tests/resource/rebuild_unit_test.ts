@@ -94,7 +94,7 @@ class Process {
 
   async change(id: number, change: object | null): Promise<void> {
     await this.items.change(id, (owned) => change && owned && { ...owned.item, ...change }, {
-      now: 0,
+      ...{ accountId: "", now: 0 },
       transact: async (transaction) => (await this.transactions.run(transaction)).result,
     });
   }
