@@ -1,9 +1,12 @@
 // The first call in README.md, in three languages, from the declaration of a collection.
+import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { SHIPPED } from "./process/shipped.ts";
 import { withDefaults } from "../src/resource/resource.ts";
 import { stringifyJson } from "../src/web/json.ts";
 
-const { name, path, nouns: { an, many }, fields, filters: [filter], examples: { item } } = SHIPPED;
+const CAN_ADD = CATALOGUE.resources.includes(SHIPPED);
+const RESOURCE = CAN_ADD ? SHIPPED : CATALOGUE.resources[0];
+const { name, path, nouns: { an, many }, fields, filters: [filter], examples: { item } } = RESOURCE;
 const URL = `http://localhost:8000${path}`;
 const JSON_TEXT = stringifyJson(item);
 const EXAMPLE: unknown = JSON.parse(JSON_TEXT);
@@ -13,15 +16,19 @@ const QUERY = VALUE === undefined ? "" : `?${filter}=${encodeURIComponent(`${VAL
 /** The section, in Markdown. */
 export const FIRST_CALL: string = await formatted(`## First call
 
-In another terminal, in the same folder, create an account, add ${an}, and list the ${many}${
-  QUERY === "" ? "" : ` with the same \`${filter}\``
-}:
+In another terminal, in the same folder, create an account, ${
+  CAN_ADD ? `add ${an}, ` : ""
+}and list the ${many}${QUERY === "" ? "" : ` with the same \`${filter}\``}:
 
 \`\`\`sh
 export KEY=$(deno task accounts create me)
-curl -w '\\n' -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+${
+  CAN_ADD
+    ? `curl -w '\\n' -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
   -d '${JSON_TEXT.replaceAll("'", `'\\''`)}' ${URL}
-curl -w '\\n' -H "Authorization: Bearer $KEY" "${URL}${QUERY}"
+`
+    : ""
+}curl -w '\\n' -H "Authorization: Bearer $KEY" "${URL}${QUERY}"
 \`\`\`
 
 To do the same in TypeScript, save this as \`${name}.ts\` in another folder and run \`deno run -NE ${name}.ts\`:
@@ -29,9 +36,13 @@ To do the same in TypeScript, save this as \`${name}.ts\` in another folder and 
 \`\`\`ts
 const url = "${URL}";
 const headers = { "Authorization": \`Bearer \${Deno.env.get("KEY")}\`, "Content-Type": "application/json" };
-const item = ${Deno.inspect(EXAMPLE, { breakLength: Infinity, depth: Infinity })};
+${
+  CAN_ADD
+    ? `const item = ${Deno.inspect(EXAMPLE, { breakLength: Infinity, depth: Infinity })};
 await fetch(url, { method: "POST", headers, body: JSON.stringify(item) });
-const response = await fetch(\`\${url}${QUERY}\`, { headers });
+`
+    : ""
+}const response = await fetch(\`\${url}${QUERY}\`, { headers });
 console.table(await response.json());
 \`\`\`
 
@@ -42,9 +53,11 @@ import json, os
 from urllib.request import Request, urlopen
 url = "${URL}"
 headers = {"Authorization": f"Bearer {os.environ['KEY']}", "Content-Type": "application/json"}
-body = json.dumps(${inPython(EXAMPLE)}).encode()
-urlopen(Request(url, body, headers))
-for item in json.load(urlopen(Request(f"{url}${QUERY}", headers=headers))):
+${
+  CAN_ADD
+    ? `body = json.dumps(${inPython(EXAMPLE)}).encode()\nurlopen(Request(url, body, headers))\n`
+    : ""
+}for item in json.load(urlopen(Request(f"{url}${QUERY}", headers=headers))):
     print(item)
 \`\`\`
 `);

@@ -2,6 +2,7 @@
 import config from "../../deno.json" with { type: "json" };
 import { pause } from "../../src/base/time.ts";
 import { type HarnessRequest, requestTo } from "../support/client.ts";
+import { SERVING } from "./shipped.ts";
 
 /** Environment variables of a process, in addition to those that every process has. */
 export type Variables = Readonly<Record<string, string>>;
@@ -174,7 +175,11 @@ export class ServerProcess extends DenoProcess {
   port = 0;
 
   constructor(variables: Variables, { runtime = [], ...options }: ProcessOptions = {}, ...args: string[]) {
-    super(["-P", ...runtime, "main.ts", ...args], { PORT: "0", HOST: "127.0.0.1", ...variables }, options);
+    super(
+      [...SERVING, "-P", ...runtime, "main.ts", ...args],
+      { PORT: "0", HOST: "127.0.0.1", ...variables },
+      options,
+    );
   }
 
   /** Starts the service, and waits until it listens. */
@@ -211,7 +216,7 @@ export function runServer(variables: Variables, ...args: readonly string[]): Pro
 
 /** Runs an operator's command, such as `["accounts", "list"]`. */
 export function runCommand(args: readonly string[], variables: Variables): Promise<Outcome> {
-  return new DenoProcess(["-P", "src/process/cli.ts", ...args], variables).ended();
+  return new DenoProcess([...SERVING, "-P", "src/process/cli.ts", ...args], variables).ended();
 }
 
 /** Options of a KV Connect server. */

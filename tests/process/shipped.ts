@@ -1,4 +1,4 @@
-// A collection of the shipped catalogue, whichever that is. Tests of the service as a process use it.
+// The shipped catalogue, whichever that is, for tests of the service as a process.
 import { KeyForm } from "../../src/accounts/api_key.ts";
 import { slugOf } from "../../src/app/service.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
@@ -7,11 +7,15 @@ import { withDefaults } from "../../src/resource/resource.ts";
 import { stringifyJson } from "../../src/web/json.ts";
 import { isValid } from "../../src/web/schema.ts";
 import { call, type Callable, nextTarget, outcome, type Reply } from "../support/client.ts";
+import { THINGS } from "../support/things.ts";
 
-/** The collection: the first to which an account can add an item that needs no other. */
-export const SHIPPED: Resource =
-  CATALOGUE.resources.find(({ writableBy, extend }) => writableBy === "owner" && extend.length === 0) ??
-    CATALOGUE.resources[0];
+const ADDABLE = CATALOGUE.resources.find(({ writableBy, extend }) =>
+  writableBy === "owner" && extend.length === 0
+);
+/** The first collection to which an account can add an item that needs no other; things if there is none. */
+export const SHIPPED: Resource = ADDABLE ?? THINGS;
+/** Arguments of `deno run` with which a process serves that collection. */
+export const SERVING: readonly string[] = ADDABLE ? [] : ["--import-map", "tests/process/import_map.json"];
 /** What the service is called. */
 export const TITLE: string = CATALOGUE.title;
 /** How the names of its metrics begin. */
