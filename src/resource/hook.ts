@@ -10,8 +10,9 @@ export type Item = JsonObject & { readonly id: number };
  *
  * @example
  * ```ts ignore
- * // Across fields:
- * check: ({ item }) => item.startsAt < item.endsAt ? undefined : "The field endsAt must be after startsAt."
+ * // Across fields. A timestamp is stored as it was sent, with any offset, so compare times and not texts:
+ * check: ({ item: { startsAt, endsAt } }) =>
+ *   Date.parse(startsAt) < Date.parse(endsAt) ? undefined : "The field endsAt must be after startsAt."
  * // A transition:
  * check: ({ item, before }) =>
  *   before?.state === "sold" && item.state !== "sold" ? "The field state must stay sold." : undefined
@@ -49,9 +50,10 @@ export interface Change<Value extends Item = Item> {
  *
  * @example No two confirmed bookings of a room are on the same day:
  * ```ts ignore
+ * const dayOf = (time: string) => new Date(time).toISOString().slice(0, 10); // UTC
  * const slotsOf = (booking?: Booking) =>
  *   booking?.state === "confirmed"
- *     ? [["own", "bookings", "slot", booking.roomId, booking.startsAt.slice(0, 10)]]
+ *     ? [["own", "bookings", "slot", booking.roomId, dayOf(booking.startsAt)]]
  *     : [];
  *
  * const slot: Hook<Booking> = {

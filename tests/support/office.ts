@@ -98,9 +98,14 @@ export const SLOT: Hook<Booking> = {
   },
 };
 
+/** The day of a time, in UTC. */
+function dayOf(time: string): string {
+  return new Date(time).toISOString().slice(0, 10);
+}
+
 function slotsOf(booking: Booking | undefined): Deno.KvKey[] {
   if (booking?.state !== "confirmed") return [];
-  return [["own", "bookings", "slot", booking.roomId, booking.startsAt.slice(0, 10)]];
+  return [["own", "bookings", "slot", booking.roomId, dayOf(booking.startsAt)]];
 }
 
 /** Bookings, which only their account sees. */
@@ -116,13 +121,11 @@ export const BOOKING_DECLARATION: Declaration<typeof BOOKING_FIELDS> = {
   rules: [
     {
       check: ({ item: { startsAt, endsAt } }) =>
-        startsAt < endsAt ? undefined : "The field endsAt must be after startsAt.",
+        Date.parse(startsAt) < Date.parse(endsAt) ? undefined : "The field endsAt must be after startsAt.",
     },
     {
       check: ({ item: { startsAt, endsAt } }) =>
-        startsAt.slice(0, 10) === endsAt.slice(0, 10)
-          ? undefined
-          : "The field endsAt must be on the day of startsAt.",
+        dayOf(startsAt) === dayOf(endsAt) ? undefined : "The field endsAt must be on the day of startsAt.",
     },
   ],
   extend: [exists(ROOMS, "roomId"), SLOT],

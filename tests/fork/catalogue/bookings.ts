@@ -51,8 +51,9 @@ function slotsOf(booking: Booking | undefined): Deno.KvKey[] {
   return [["own", "bookings", "slot", booking.roomId, dayOf(booking.startsAt)]];
 }
 
+/** The day of a time, in UTC. */
 function dayOf(time: string): string {
-  return time.slice(0, 10);
+  return new Date(time).toISOString().slice(0, 10);
 }
 
 /** Bookings, which only their own account sees. */
@@ -68,9 +69,9 @@ export const BOOKINGS: Resource<Booking> = resource({
   rules: [
     {
       check: ({ item: { startsAt, endsAt } }) =>
-        startsAt < endsAt && dayOf(startsAt) === dayOf(endsAt)
+        Date.parse(startsAt) < Date.parse(endsAt) && dayOf(startsAt) === dayOf(endsAt)
           ? undefined
-          : "The field endsAt must be after startsAt, on the same day.",
+          : "The field endsAt must be after startsAt, on the same day (UTC).",
     },
     {
       error: BOOKING_CANCELLED,

@@ -10,7 +10,7 @@ const FIELDS = {
 /** A room. */
 export type Room = ItemOf<typeof FIELDS>;
 
-/** Rooms, which everyone sees. */
+/** Rooms, which everyone sees, and operators add. */
 export const ROOMS: Resource<Room> = resource({
   name: "rooms",
   item: "Room",
@@ -19,6 +19,6 @@ export const ROOMS: Resource<Room> = resource({
   fields: FIELDS,
   filters: ["hasScreen"],
   readableBy: "everyone",
-  writableBy: "owner",
+  writableBy: "operator",
   examples: { item: { name: "Blue", seats: 8, hasScreen: true }, change: { seats: 10 } },
 });
