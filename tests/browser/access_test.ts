@@ -229,7 +229,8 @@ Deno.test("page changes nothing in the document while it is idle, and moves noth
   await signUp(page);
   await page.clock.pauseAt(await page.evaluate(() => Date.now() + 1_000)); // Until now, it followed the real time.
   const counting = await changesIn(5_000);
-  assert(counting > 0 && counting <= 6, `${counting}`);
+  // One change a second, and a few more if the minute ends.
+  assert(counting > 0 && counting <= 12, `${counting}`);
   await page.clock.runFor(61_000);
   assertEquals(await changesIn(60_000), 0);
   const durations = await page.locator("*").evaluateAll((all) =>

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { callAtOnce, tally, upTo } from "../support/client.ts";
 import { addItem, idIn, LIST, listIds } from "./shipped.ts";
 import { inOneDay, TemporaryStore } from "./temporary_store.ts";
@@ -25,7 +25,8 @@ Deno.test("servers on one new KV file admit as many requests as the limit, and s
     assertEquals(ids, ids.map((_, index) => ids[index % 15]));
     assertEquals(await listIds(one, key), [...new Set(ids)].sort((a, b) => a - b));
     for (const _ of upTo(10)) {
+      // Its id may be lower than the last one, because a replay gives its id back.
       const id = idIn((await addItem(one, key)).json);
-      assertEquals((await listIds(other, key)).at(-1), id);
+      assert((await listIds(other, key)).includes(id));
     }
   }));
