@@ -40,8 +40,9 @@ export const CHANGES: string = read("../CHANGES.md");
 const GUIDE = read("guide.md");
 const PALETTE =
   `:root{--hue:${IDENTITY.hues.accent};--paper-hue:${IDENTITY.hues.paper};--chroma:${IDENTITY.chroma}}`;
-/** The style: the colours of this service, and the sheet that they fill. */
-export const STYLE: string = PALETTE + read("page.css").replaceAll(/\n\s*/g, "");
+/** The style: the colours of this service, and the sheet that they fill, without comments and spaces. */
+export const STYLE: string = PALETTE +
+  read("page.css").replaceAll(/\/\*[^]*?\*\/|\n\s*|(?<=[:,;]) | (?={)/g, "");
 /** The script: what its modules export, each from its own source, so that the page needs no second request. */
 export const SCRIPT: string = [
   ...[requesting, limits, documenting, consoling].flatMap((module) => Object.entries(module).map(declared)),
@@ -62,8 +63,9 @@ function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
+/** A script without indents and lines of comments. */
 function unindented(text: string): string {
-  return text.replaceAll(/\n +/g, "\n");
+  return text.replaceAll(/\n +(?:\/\/.*)?/g, "\n");
 }
 
 /** A function or a constant as a script declares it. */

@@ -237,7 +237,7 @@ Deno.test("page asks for a key if sign-up is closed, waits if it is limited, and
   assertMatch(await text(page, "#key-note.bad"), /^No response\. .* Check whether it took effect/);
   await page.context().setOffline(false);
   await page.locator("#name").fill("you");
-  assertEquals(await text(page, "#key-note"), "It stays in this tab.");
+  assertEquals(await text(page, "#key-note"), "The key stays in this tab.");
   assertEquals(await fails(502, "", ""), "No key was made. Try again later.");
   await page.locator("#name").fill("me");
   const limit = "At most 5 accounts can be created in an hour from one address.";
@@ -267,7 +267,7 @@ Deno.test("page keeps the key in the tab, shows it whole once, and warns before 
   await page.reload({ timeout: 1_000 }).catch(() => {});
   assertEquals(dialogs, ["confirm", "confirm", "confirm", "confirm", "beforeunload"]);
   await page.getByRole("button", { name: "Copy the key" }).click();
-  await page.locator("#key-note", { hasText: "It stays in this tab." }).waitFor();
+  await page.locator("#key-note", { hasText: "The key stays in this tab." }).waitFor();
   await page.reload();
   assertEquals(await text(page, "#key"), `${key.slice(0, 12)}…`);
   assertEquals(await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.search]), [

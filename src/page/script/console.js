@@ -87,7 +87,7 @@ export function drawKey() {
   write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
   write(
     part("key-note"),
-    fault || (isCopied ? "It stays in this tab." : "Copy it: only this tab has it."),
+    fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."),
   );
   mark(part("key-note"), "class", fault && "bad");
   for (const other of all("#name, #pasted")) {

@@ -80,7 +80,7 @@ export function say(text) {
 export function reveal(element) {
   const [strip, column] = [part("strip"), part("console")];
   const { top } = element.getBoundingClientRect();
-  if (top >= strip.getBoundingClientRect().bottom && top < innerHeight * 0.7) return;
+  if (top >= strip.getBoundingClientRect().bottom && top < innerHeight * 0.8) return;
   const isColumn = getComputedStyle(column).overflowY === "auto";
   const edge = isColumn ? column.getBoundingClientRect().top : 0;
   (isColumn ? column : window).scrollBy(0, top - edge - strip.offsetHeight - 8);
@@ -190,7 +190,9 @@ export function startForms() {
     for (const row of all(`#${id} [data-place]`)) {
       const { place, choices } = row.dataset;
       const options = choices?.split(" ").map((choice) => new Option(choice, choice));
-      const field = options ? create("select", "", new Option("any", ""), ...options) : create("input", "");
+      const field = options
+        ? create("select", "", new Option("not sent", ""), ...options)
+        : create("input", "");
       const [{ textContent: name } = { textContent: "" }] = row.getElementsByTagName("code");
       addField(place === "header" ? headers : form, name, field, row.dataset);
     }
