@@ -35,7 +35,12 @@ export function consoleSection(operations: readonly DeclaredOperation[], options
         <div id="prints" role="img" aria-label="A ${IDENTITY.print
           .name} print for each request of the minute">${Array.from(
             { length: Math.ceil(limit / perPrint(limit)) },
-            print,
+            () =>
+              html`
+                <svg>
+                  <use href="#print" />
+                </svg>
+              `,
           )}</div>
         <div id="below"><span id="refused"></span><span id="legend"><span>Request ${(limit + 1)
           .toLocaleString("en")} would land here, refused.</span>${LEGEND.map(([kind, text]) =>
@@ -112,14 +117,6 @@ function keyForm(prefix: string, signUpIsOpen: boolean): Html {
         <button type="button" class="link" data-form="paste" data-when="held">Use another</button>
       </div>
     </form>
-  `;
-}
-
-function print(): Html {
-  return html`
-    <svg>
-      <use href="#print" />
-    </svg>
   `;
 }
 

@@ -63,15 +63,10 @@ function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** A script without indents and lines of comments. */
-function unindented(text: string): string {
-  return text.replaceAll(/\n +(?:\/\/.*)?/g, "\n");
-}
-
-/** A function or a constant as a script declares it. */
+/** A function, without indents and lines of comments, or a constant, as a script declares it. */
 function declared([name, value]: [name: string, value: unknown]): string {
   return typeof value === "function"
-    ? unindented(String(value))
+    ? String(value).replaceAll(/\n +(?:\/\/.*)?/g, "\n")
     : `const ${name} = ${JSON.stringify(value)};`;
 }
 
@@ -167,18 +162,15 @@ function contents(title: string, operations: readonly DeclaredOperation[], guide
         <ul>${entries}</ul>
       </div>
     `;
-  const groups = Map.groupBy(operations, ({ tag }) => tag?.name ?? "");
+  const groups = [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([name, own]) =>
+    group(name, own.map(({ id, summary, method }) => entry(id, html`${summary} <b>${method}</b>`)))
+  );
   return html`
     <nav id="contents" popover aria-label="Contents">
       ${home(title)}
       <input id="filter" type="search" class="scripted" placeholder="Filter" aria-label="Filter the contents">
       <ul>${entry("start", "Start")}${entry("authentication", "Authentication")}</ul>
-      ${[...groups].map(([name, own]) =>
-        group(
-          name,
-          own.map(({ id, summary, method }) => entry(id, html`${summary} <b>${method}</b>`)),
-        )
-      )}
+      ${groups}
       ${group("Guide", guide.map(({ id, title }) => entry(id, title)))}
       <p id="unfound" hidden>Nothing matches.</p>
     </nav>
@@ -204,6 +196,7 @@ function guideOf(
     resources.flatMap(({ fields }) => Object.entries(fields))
       .filter(([, schema]) => resolved(schema).format === "int64").map(([name]) => name),
   );
+  const named = ["id", ...exact].map((name, index) => [index > 0 && ", ", html`<code>${name}</code>`]);
   return sectionsOf(GUIDE, {
     links: { "../CHANGES.md": `${publicUrl}${CHANGES_PATH}` },
     slots: {
@@ -224,12 +217,7 @@ function guideOf(
       }</code>.</p>`,
       plans: plansTable(plans),
       errors: errorList(errorsOfAll(operations, PROXY_ERRORS)),
-      integers: exact.size > 0 && html`
-        <p>In this service, ${["id", ...exact].map((
-          name,
-          index,
-        ) => [index > 0 && ", ", html`<code>${name}</code>`])}.</p>
-      `,
+      integers: exact.size > 0 && html`<p>In this service, ${named}.</p>`,
       deprecations: html`
         <ul>${operations.map(({ id, summary, deprecated }) =>
           deprecated && html`<li><a href="#${id}">${summary}</a>: until ${inWords(deprecated.sunset)}.</li>`

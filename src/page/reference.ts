@@ -33,6 +33,7 @@ function article(operation: DeclaredOperation): Html {
   const { id, method, path, summary, description, deprecated, body, answers, access, isVital } = operation;
   const inputs = inputsOf(operation);
   const errors = errorsOf(operation).toSorted((one, other) => one.status - other.status);
+  const statuses = [...new Set(errors.map(({ status }) => status))].join(" ");
   return html`
     <article id="${id}" data-method="${method}" data-path="${path}" data-access="${access.name}"
       ${[
@@ -73,9 +74,7 @@ function article(operation: DeclaredOperation): Html {
         `
       )}
       <details>
-        <summary><b class="bad">${[...new Set(errors.map(({ status }) => status))].join(
-          " ",
-        )}</b> Errors</summary>
+        <summary><b class="bad">${statuses}</b> Errors</summary>
         ${list(errors.map((kind) => errorRow(kind)))}
       </details>
     </article>
