@@ -85,11 +85,9 @@ export function drawKey() {
   const { form, key, isWhole, isCopied, fault } = state;
   mark(part("console"), "data-form", form);
   write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
-  write(
-    part("key-note"),
-    fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."),
-  );
-  mark(part("key-note"), "class", fault && "bad");
+  const note = part("key-note");
+  write(note, fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."));
+  mark(note, "class", fault && "bad");
   for (const other of all("#name, #pasted")) {
     mark(other, "aria-invalid", fault !== "" && other === keyField() && "true");
   }
@@ -140,23 +138,18 @@ export async function makeKey() {
   if (isWaiting("address") || !mayDiscard()) return;
   const value = JSON.stringify({ name: field("#name").value });
   const call = callOf("createAccount", [{ name: "body", place: "body", value }]);
-  const { answer: { newKey, status, text, message, code } } = await whileBusy(() =>
-    run("createAccount", call)
-  );
+  const { answer } = await whileBusy(() => run("createAccount", call));
+  const { newKey, status, text, message, code } = answer;
   if (newKey !== "") return await callFirst();
   const isClosed = code === "sign_up_closed";
   if (isClosed) part("to-make").hidden = true;
-  refuse(
-    isClosed ? "paste" : "make",
-    status === 0 ? `${text}. ${message}` : message || "No key was made. Try again later.",
-  );
+  const fault = status === 0 ? `${text}. ${message}` : message || "No key was made. Try again later.";
+  refuse(isClosed ? "paste" : "make", fault);
 }
 
 export async function useKey() {
   const key = keyField().value.trim();
-  if (!/^[!-~]+$/.test(key)) {
-    return refuse("paste", "Paste a key: letters, digits and underscores.");
-  }
+  if (!/^[!-~]+$/.test(key)) return refuse("paste", "Paste a key: letters, digits and underscores.");
   keyField().value = "";
   forget();
   adopt(key);
@@ -189,12 +182,9 @@ export function setField(operation, name, value) {
 
 /** The operations of the collection that an operation belongs to. @param {string} operation */
 export function siblingsOf(operation) {
+  /** @param {string} id */
+  const collectionOf = (id) => part(id).dataset.path?.replace(/\/\{\w+\}$/, "");
   return operations().filter((other) => collectionOf(other) === collectionOf(operation));
-}
-
-/** The path of the collection that an operation belongs to. @param {string} operation */
-export function collectionOf(operation) {
-  return part(operation).dataset.path?.replace(/\/\{\w+\}$/, "");
 }
 
 /** A button that turns to an operation. @param {string} operation */
@@ -212,12 +202,8 @@ export function payerOf(operation) {
 export function callOf(operation, given, key = state.key) {
   const { method = "", path = "", type = "", access } = part(operation).dataset;
   const base = part("console").dataset.base || location.origin;
-  const fields = fieldsOf(operation).map(({ name, value, dataset: { place = "" } }) => ({
-    name,
-    place,
-    value,
-  }));
-  return buildRequest({ base, method, path, type, key: access === "key" ? key : "" }, given ?? fields);
+  const own = fieldsOf(operation).map(({ name, value, dataset: { place = "" } }) => ({ name, value, place }));
+  return buildRequest({ base, method, path, type, key: access === "key" ? key : "" }, given ?? own);
 }
 
 /** Chooses an operation, and puts it in the address. @param {string} operation */
@@ -374,13 +360,11 @@ export function showEntry({ operation, call, answer }, filled = []) {
   const isOfItem = path.includes("{") && (status === 403 || status === 404);
   const isRepeatable = status > 200 && status < 300 && !isReplay &&
     call.headers.flat().includes("Idempotency-Key");
+  const told = `${status && text ? `${text} · ` : ""}${ms} ms · ${call.method} ${targetOf(call)}`;
   const advice = textOf(`#error-${code || "none"} span`);
   show({
     kind: status === 429 ? "429" : `${status}`.slice(0, 1),
-    head: [["status", `${status || text}`], [
-      "",
-      `${status && text ? `${text} · ` : ""}${ms} ms · ${call.method} ${targetOf(call)}`,
-    ]],
+    head: [["status", `${status || text}`], ["", told]],
     message: sentences(
       newKey && "Copy your new key: only this tab has it",
       message || textOf(`#${operation} [data-status="${status}"]`),
@@ -495,8 +479,7 @@ export function start() {
   on("call", "input", draw);
   on("race", "click", race);
   on("operation", "change", () => choose(chosen()));
-  on("code", "toggle", draw);
-  on("log", "toggle", draw);
+  for (const id of ["code", "log"]) on(id, "toggle", draw);
   part("key").after(copyButton("the key", () => state.key, noteCopied));
   part("sample").before(copyButton("the code", () => codeOf(state.key || KEY_PLACEHOLDER)));
   for (const control of all("button[data-form]")) {

@@ -119,17 +119,15 @@ export function sentences(...texts) {
 /** Shows an answer. Its headers are folded, and with them the body if the message says the same. @param {Shown} shown */
 export function show({ kind, head, message, code = "", todo = "", next = [], body = "", headers }) {
   mark(part("answer"), "data-kind", kind);
-  part("head").replaceChildren(
-    ...head.flatMap(([kind, text]) => [create(kind ? "b" : "span", kind, text), " "]),
-  );
+  const told = head.flatMap(([kind, text]) => [create(kind ? "b" : "span", kind, text), " "]);
+  part("head").replaceChildren(...told);
   write(part("message"), message);
   write(part("error"), code);
   mark(part("error"), "href", all(`#error-${code || "none"}`).length > 0 && `#error-${code}`);
   write(part("todo"), todo);
   const isJson = !headers || headers.get("content-type")?.includes("json");
-  const pieces = (isJson ? jsonPieces(body) : [["", body]]).map(([kind = "", text = ""]) =>
-    create("span", kind, text)
-  );
+  const texts = isJson ? jsonPieces(body) : [["", body]];
+  const pieces = texts.map(([kind = "", text = ""]) => create("span", kind, text));
   const copying = body && headers && copyButton("the response", () => body);
   part("next").replaceChildren(...[...next, copying].map((step) => step || ""));
   const lines = [...headers ?? []].map((header) => `${header.join(": ")}\n`);
@@ -157,11 +155,8 @@ export function drawPrints(usage) {
     for (const _ of kinds.slice(prints.length)) part(id).append(all("#legend svg")[0]?.cloneNode(true) ?? "");
   }
   const kinds = [...admitted, ...refused];
-  const changed = all("#prints > svg, #refused > svg").map((print, index) => ({
-    print,
-    kind: kinds[index] ?? "",
-  }))
-    .filter(({ print, kind }) => print.getAttribute("class") !== kind);
+  const drawn = all("#prints > svg, #refused > svg").map((print, at) => ({ print, kind: kinds[at] ?? "" }));
+  const changed = drawn.filter(({ print, kind }) => print.getAttribute("class") !== kind);
   for (const [index, { print, kind }] of changed.entries()) {
     print.style.transitionDelay = `${index * Math.min(12, 500 / changed.length)}ms`;
     mark(print, "class", kind);
@@ -189,10 +184,9 @@ export function startForms() {
     form.id = `form-${id}`;
     for (const row of all(`#${id} [data-place]`)) {
       const { place, choices } = row.dataset;
-      const options = choices?.split(" ").map((choice) => new Option(choice, choice));
-      const field = options
-        ? create("select", "", new Option("not sent", ""), ...options)
-        : create("input", "");
+      const options = choices ? ["", ...choices.split(" ")] : [];
+      const field = create(choices ? "select" : "input", "");
+      field.append(...options.map((option) => new Option(option || "not sent", option)));
       const [{ textContent: name } = { textContent: "" }] = row.getElementsByTagName("code");
       addField(place === "header" ? headers : form, name, field, row.dataset);
     }

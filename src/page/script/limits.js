@@ -101,12 +101,8 @@ export function printsOf({ limit, left, entries }) {
  */
 export function standingOf(usage, { now, bannedUntil, hasKey, limit }) {
   if (now < bannedUntil) return ["Banned", `for ${duration(bannedUntil - now)}`];
-  if (!usage) {
-    return [
-      hasKey ? "Send to see what is left" : `${count(limit)} requests a minute`,
-      hasKey ? "" : "make a key to race",
-    ];
-  }
+  if (!usage && hasKey) return ["Send to see what is left", ""];
+  if (!usage) return [`${count(limit)} requests a minute`, "make a key to race"];
   const { day, until } = usage;
   if (day.left === 0) return [`0 of ${count(day.limit)} left today`, `new in ${duration(day.until - now)}`];
   const end = now < until ? `new in ${duration(until - now)}, ` : "";
