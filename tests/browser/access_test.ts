@@ -1,88 +1,102 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
+import axe, { type AxeResults } from "axe-core";
+import type { Page } from "playwright-core";
 import { IDS, LIST, PATH, SHIPPED } from "../process/shipped.ts";
-import { check, checkFit } from "./axe.ts";
-import { answer, call, paste, settle, signUp, SIZES, text, visit } from "./browser.ts";
+import { answer, call, paste, PHONE, press, race, shows, signUp, SIZES, test } from "./browser.ts";
+import { until, visit, WIDE } from "./browser.ts";
 
-const WIDE = { viewport: { width: 1280, height: 800 } };
+/** The rules of axe for WCAG 2 up to level AAA, and for good practice. */
+const RULES = ["wcag2a", "wcag2aa", "wcag2aaa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
-/** Contrasts (WCAG 2) of the page's texts and prints, by what they are of. */
-function contrasts() {
+/** Asserts that axe finds nothing, and that nothing scrolls sideways. Most states differ only in the console. */
+async function check(page: Page, state: string, within = "#console", without: string[] = []): Promise<void> {
+  await page.evaluate(axe.source);
+  const results = await page.evaluate(async ([within, values, without]) => {
+    // What a sticky row covers by chance is too small a target.
+    for (const scroller of [window, document.querySelector("#console")]) scroller?.scrollTo(0, 0);
+    await Promise.all(document.getAnimations().map(({ finished }) => finished));
+    const rules = Object.fromEntries(without.map((id) => [id, { enabled: false }]));
+    return await globalThis.axe.run(within, { runOnly: { type: "tag", values }, rules });
+  }, [within, RULES, without] as const);
+  const violations = results.violations.map(({ id, nodes }) =>
+    `${state}: ${id}, ${nodes.length} times, such as ${nodes[0]?.html}: ${nodes[0]?.failureSummary}`
+  );
+  assertEquals(violations, []);
+  await checkFit(page, state);
+}
+
+/** Asserts that nothing scrolls sideways. */
+async function checkFit(page: Page, state: string): Promise<void> {
+  const [content = 0, room = 0] = await page.evaluate(
+    () => [document.documentElement.scrollWidth, innerWidth],
+  );
+  assert(content <= room, `${state}: ${content} px wide`);
+}
+
+/** Contrasts (WCAG 2) of the page's texts and prints in a hue, by what they are of. */
+function contrasts(hue: number): [name: string, contrast: number][] {
+  for (const name of ["--hue", "--paper-hue"]) document.documentElement.style.setProperty(name, `${hue}`);
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const luminance = (colour: string) => {
+  const probe = document.createElement("i");
+  const luminance = (parent: string, name: string) => {
+    document.querySelector(parent)?.append(probe);
+    probe.style.color = `var(${name})`;
     if (!canvas) throw new Error("There is no canvas");
-    canvas.fillStyle = colour;
+    canvas.fillStyle = getComputedStyle(probe).color;
     canvas.fillRect(0, 0, 1, 1);
     const [red = 0, green = 0, blue = 0] = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => {
       const value = byte / 255;
       return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
     });
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
   };
-  const probe = document.body.appendChild(document.createElement("i"));
-  const colour = (parent: string, name: string) => {
-    document.querySelector(parent)?.append(probe);
-    probe.style.color = `var(${name})`;
-    return luminance(getComputedStyle(probe).color);
-  };
-  const found: [string, number][] = [];
-  for (const parent of ["main", "#console"]) {
-    for (const ground of ["--paper", "--well"]) {
-      for (const name of ["--ink", "--soft", "--accent", "--ok", "--bad", "--wait", "--edge", "--unused"]) {
-        const [low = 0, high = 0] = [colour(parent, ground), colour(parent, name)].sort((one, other) =>
-          one - other
-        );
-        found.push([`${parent} ${ground} ${name}`, (high + 0.05) / (low + 0.05)]);
-      }
-    }
-  }
-  probe.remove();
-  return found;
+  const names = ["--ink", "--soft", "--accent", "--ok", "--bad", "--wait", "--edge", "--unused"];
+  const grounds = ["main --paper", "main --well", "#console --paper", "#console --well"];
+  return grounds.flatMap((ground) => {
+    const [parent = "", own = ""] = ground.split(" ");
+    return names.map((name): [string, number] => {
+      const ratio = luminance(parent, own) / luminance(parent, name);
+      return [`${ground} ${name}`, Math.max(ratio, 1 / ratio)];
+    });
+  });
 }
 
 for (const colorScheme of ["light", "dark"] as const) {
-  Deno.test(`page keeps a contrast of 7:1 with 24 hues, and 3:1 to 4:1 of unused prints, ${colorScheme}`, async () => {
-    await using visitor = await visit({ colorScheme });
+  const title = "page keeps a contrast of 7:1 with 24 hues, and 3:1 to 4:1 of unused prints";
+  test(`${title}, ${colorScheme}`, { colorScheme }, async ({ page }) => {
     for (let hue = 0; hue < 360; hue += 15) {
-      await visitor.page.evaluate((hue) => {
-        for (const name of ["--hue", "--paper-hue"]) {
-          document.documentElement.style.setProperty(name, `${hue}`);
-        }
-      }, hue);
-      for (const [name, contrast] of await visitor.page.evaluate(contrasts)) {
-        const least = /unused|edge/.test(name) ? 3 : 7;
-        if (/unused/.test(name) && !/console --paper/.test(name)) continue;
-        assert(contrast >= least, `${hue}: ${name} has ${contrast}`);
-        if (/unused/.test(name)) assert(contrast < 4.2, `${hue}: ${name} has ${contrast}`);
+      for (const [name, contrast] of await page.evaluate(contrasts, hue)) {
+        const isOfUnused = name.endsWith("--unused");
+        if (isOfUnused && !name.startsWith("#console --paper")) continue;
+        const least = isOfUnused || name.endsWith("--edge") ? 3 : 7;
+        assert(contrast >= least && (!isOfUnused || contrast < 4.2), `${hue}: ${name} has ${contrast}`);
       }
     }
+    // axe does not look at placeholders.
+    const [hint, soft] = await page.locator("#filter").evaluate((field) => {
+      const { color, opacity } = getComputedStyle(field, "::placeholder");
+      field.style.color = "var(--soft)";
+      return [`${color} ${opacity}`, getComputedStyle(field).color];
+    });
+    assertEquals(hint, `${soft} 1`);
   });
 
-  for (const [width, height] of [[320, 568], [1280, 800]] as const) {
-    Deno.test(`page passes the checks of axe in every state, ${colorScheme}, ${width} px wide`, async () => {
-      const isMobile = width < 1_000;
-      await using visitor = await visit({
-        colorScheme,
-        viewport: { width, height },
-        hasTouch: isMobile,
-        isMobile,
-      });
-      const { page } = visitor;
+  for (const options of [WIDE, { ...PHONE, viewport: { width: 320, height: 568 } }]) {
+    const title =
+      `page passes the checks of axe in every state, ${colorScheme}, ${options.viewport.width} px wide`;
+    test(title, { colorScheme, ...options }, async ({ page }) => {
       page.on("dialog", (dialog) => dialog.accept());
       for (const summary of await page.locator("article summary").all()) await summary.click();
       for (const id of ["code", "log"]) await page.locator(`#${id} > summary`).click();
       await check(page, "first load, all details open", "html");
-      if (isMobile) {
+      if ("isMobile" in options) {
         await page.getByRole("button", { name: "Contents" }).tap();
         await check(page, "contents", "nav");
         await page.keyboard.press("Escape");
-        const heights = await page.locator("main, #bar").locator(
-          "button:visible, summary:visible, input:visible, select:visible",
-        )
-          .evaluateAll((all) =>
-            all.filter((target) => target.getAttribute("type") !== "radio").map((target) =>
-              Math.round(target.getBoundingClientRect().height)
-            )
-          );
+        const targets = page.locator("main, #bar").locator(":is(button, summary, input, select):visible");
+        const heights = await targets.and(page.locator(":not([type=radio])")).evaluateAll((all) =>
+          all.map((target) => Math.round(target.getBoundingClientRect().height))
+        );
         assertEquals(heights.filter((height) => height < 44), []);
       }
       await page.context().setOffline(true);
@@ -99,12 +113,9 @@ for (const colorScheme of ["light", "dark"] as const) {
       await check(page, "400, headers open");
       assertEquals(await call(page, IDS.get, { [SHIPPED.id]: "999" }), "404");
       await check(page, "404");
-      await page.locator("#race").click();
-      await page.locator("[data-kind=race]").waitFor();
-      await settle(page);
+      await race(page);
       await check(page, "race");
       for (const [status, code] of [[429, "key_banned"], [503, "overloaded"]] as const) {
-        await page.unroute(`**${PATH}`);
         await answer(page, PATH, [status, code, "Try again.", { "retry-after": "9" }]);
         await paste(page, `as_test_${status}`);
         await check(page, code);
@@ -115,19 +126,17 @@ for (const colorScheme of ["light", "dark"] as const) {
     });
   }
 
-  Deno.test(`page shows all its text without script, ${colorScheme}`, async () => {
-    await using visitor = await visit({
-      colorScheme,
-      javaScriptEnabled: false,
-      viewport: { width: 390, height: 844 },
-    });
-    const { page } = visitor;
+  const plain = { colorScheme, javaScriptEnabled: false, viewport: PHONE.viewport };
+  test(`page shows all its text without script, ${colorScheme}`, plain, async ({ page }) => {
     assert(await page.getByRole("cell", { name: "10,000" }).isVisible());
-    assert(await page.locator("#first-call").isVisible());
     assert(await page.getByText("replace THIS_HOST with the host of this page").isVisible());
-    assert(await page.locator(`#${IDS.create}-201`).isVisible());
-    assertEquals(await page.locator("#console, #filter").locator("visible=true").count(), 0);
-    await page.getByRole("button", { name: "Contents" }).click();
+    await shows(page, {
+      "#first-call": true,
+      [`#${IDS.create}-201`]: true,
+      "#console": false,
+      "#filter": false,
+    });
+    await press(page, "Contents");
     await page.locator(`#contents [href="#${IDS.get}"]`).click();
     assertEquals(new URL(page.url()).hash, `#${IDS.get}`);
     await checkFit(page, "no script");
@@ -136,30 +145,26 @@ for (const colorScheme of ["light", "dark"] as const) {
 
 for (
   const [name, options] of [
-    ["Chromium, sign-up closed", {}],
+    ["Chromium, sign-up closed", { variables: { SIGN_UP: "closed" } }],
     ["Firefox, light", { browser: "firefox", colorScheme: "light" }],
     ["Firefox, dark", { browser: "firefox", colorScheme: "dark" }],
     ["Firefox, forced colours", { browser: "firefox", forcedColors: "active" }],
     ["Firefox, 32 px", { browser: "firefox", rootSize: 32 }],
   ] as const
 ) {
-  Deno.test(`page fits at each size, and passes the checks of axe: ${name}`, async () => {
-    await using visitor = await visit(options, name.includes("closed") ? { SIGN_UP: "closed" } : {});
-    const { page } = visitor;
-    if (!name.includes("closed")) await signUp(page);
+  test(`page fits at each size, and passes the checks of axe: ${name}`, options, async ({ page }) => {
+    if (!("variables" in options)) await signUp(page);
+    // axe reads the colours that are not forced.
+    const without = "forcedColors" in options ? ["color-contrast", "color-contrast-enhanced"] : [];
     for (const [width, height] of SIZES) {
       await page.setViewportSize({ width, height });
       await checkFit(page, `${width} px`);
-      // axe reads the colours that are not forced.
-      const without = name.includes("forced") ? ["color-contrast", "color-contrast-enhanced"] : [];
       if (width === 1_280 || width === 640) await check(page, `${width} px`, "html", without);
     }
   });
 }
 
-Deno.test("page is usable with only the keyboard up to the first call, and says what comes back", async () => {
-  await using visitor = await visit();
-  const { page } = visitor;
+test("page is usable with only the keyboard up to the first call, and says what comes back", async ({ page }) => {
   const tabTo = async (selector: string) => {
     for (let count = 0; count < 60; count++) {
       await page.keyboard.press("Tab");
@@ -168,62 +173,47 @@ Deno.test("page is usable with only the keyboard up to the first call, and says 
     throw new Error(`No Tab leads to ${selector}`);
   };
   await page.keyboard.press("Tab");
-  assertEquals(await page.locator(":focus").textContent(), "Skip to the content");
+  await shows(page, { ":focus": "Skip to the content" });
   await page.keyboard.press("Enter");
   await tabTo("#name");
   await page.keyboard.type("Zoë");
   await page.keyboard.press("Enter");
   await page.locator("#send:focus").waitFor();
-  assertMatch(
-    await text(page, "#news"),
-    /^Copy it: only this tab has it\. 200 OK .*There are none yet\.$/,
-  );
+  await shows(page, { "#news": /^Copy it: only this tab has it\. 200 OK .*There are none yet\.$/ });
   await tabTo(`#form-${IDS.list} [name=limit]`);
   await page.keyboard.type("5");
   await page.keyboard.press("Enter");
-  await page.locator("#news", { hasText: `${LIST}?limit=5` }).waitFor();
+  await until(page, "#news", `${LIST}?limit=5`);
 });
 
-Deno.test("page shifts nothing while it loads", async () => {
-  for (const viewport of [WIDE.viewport, { width: 390, height: 844 }]) {
-    await using visitor = await visit({ viewport });
-    const { page } = visitor;
+for (const { viewport } of [WIDE, PHONE]) {
+  test(`page shifts nothing while it loads, ${viewport.width} px wide`, { viewport }, async ({ page }) => {
     const shifts = await page.evaluate(() =>
       new Promise<number>((resolve) => {
-        const sum = (list: PerformanceObserverEntryList) =>
-          resolve(
-            list.getEntries().reduce(
-              (sum, entry) => sum + (entry as PerformanceEntry & { value: number }).value,
-              0,
-            ),
-          );
-        new PerformanceObserver(sum).observe({ type: "layout-shift", buffered: true });
+        new PerformanceObserver((list) => {
+          const entries = list.getEntries() as (PerformanceEntry & { value: number })[];
+          resolve(entries.reduce((sum, { value }) => sum + value, 0));
+        }).observe({ type: "layout-shift", buffered: true });
         setTimeout(() => resolve(0), 500);
       })
     );
     assert(shifts < 0.02, `${shifts}`);
-  }
-});
+  });
+}
 
-Deno.test("page changes nothing in the document while it is idle, and moves nothing for visitors who prefer that", async () => {
-  await using visitor = await visit({ reducedMotion: "reduce" });
-  const { page } = visitor;
+const STILL = { reducedMotion: "reduce" } as const;
+test("page changes nothing while idle, and moves nothing if that is preferred", STILL, async ({ page }) => {
   await page.clock.install();
   await page.reload();
+  await page.evaluate(() => {
+    globalThis.changes = 0;
+    const all = { subtree: true, childList: true, attributes: true, characterData: true };
+    new MutationObserver(({ length }) => globalThis.changes += length).observe(document, all);
+  });
   const changesIn = async (ms: number) => {
-    await page.evaluate(() => {
-      globalThis.changes = 0;
-      globalThis.observer?.disconnect();
-      globalThis.observer = new MutationObserver((records) => globalThis.changes += records.length);
-      globalThis.observer.observe(document, {
-        subtree: true,
-        childList: true,
-        attributes: true,
-        characterData: true,
-      });
-    });
+    const before = await page.evaluate(() => globalThis.changes);
     await page.clock.runFor(ms);
-    return await page.evaluate(() => globalThis.changes);
+    return await page.evaluate(() => globalThis.changes) - before;
   };
   assertEquals(await changesIn(10_000), 0);
   await signUp(page);
@@ -245,19 +235,17 @@ Deno.test("page has seven sizes of type that follow the reader's own, and is rea
     const { page } = visitor;
     await signUp(page);
     await page.emulateMedia({ media: "print" });
-    const shown = await page.locator("article details:not([open]) dl").evaluateAll((all) =>
-      all.map((list) => list.checkVisibility())
-    );
+    const closed = page.locator("article details:not([open]) dl");
+    const shown = await closed.evaluateAll((all) => all.map((list) => list.checkVisibility()));
     assertEquals(new Set(shown), new Set([true]));
-    assertEquals(await page.locator("#console, nav").locator("visible=true").count(), 0);
+    await shows(page, { ":is(#console, nav):visible": [] });
     await page.emulateMedia({ media: "screen" });
-    return await page.evaluate(() => {
-      const texts = [...document.querySelectorAll("body *:not(script, option, optgroup)")].filter((element) =>
+    const sizes = await page.locator("body *:not(script, option, optgroup)").evaluateAll((all) =>
+      all.filter((element) =>
         [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent?.trim())
-      );
-      const sizes = new Set(texts.map((element) => parseFloat(getComputedStyle(element).fontSize)));
-      return [...sizes].sort((one, other) => one - other);
-    });
+      ).map((element) => parseFloat(getComputedStyle(element).fontSize))
+    );
+    return [...new Set(sizes)].sort((one, other) => one - other);
   };
   const [own, large] = [await sizes(16), await sizes(32)];
   assertEquals(own.length, 7, `${own}`);
@@ -265,22 +253,25 @@ Deno.test("page has seven sizes of type that follow the reader's own, and is rea
   assertEquals(large.slice(0, -1), own.slice(0, -1).map((size) => size * 2));
 });
 
-Deno.test("page shows each kind of print by its form, also with forced colours", async () => {
-  await using visitor = await visit({ forcedColors: "active" });
-  const { page } = visitor;
+test("page tells prints apart by form with forced colours", { forcedColors: "active" }, async ({ page }) => {
   const looks = await page.evaluate(() => {
-    const prints = [...document.querySelectorAll<SVGElement>("#legend svg")];
-    document.querySelector("#prints")?.prepend(...prints.map((print) => print.cloneNode(true)));
+    const prints = [...document.querySelectorAll("#legend svg")].map((print) => print.cloneNode(true));
+    document.querySelector("#prints")?.prepend(...prints);
     return [...document.querySelectorAll("#prints > svg")].slice(0, 5).map((print) => {
-      const { fill, stroke, scale, color } = getComputedStyle(print);
-      const cross = getComputedStyle(print).getPropertyValue("--cross") !== "";
-      return JSON.stringify([fill !== "none", stroke !== "none", scale, cross || color]);
+      const style = getComputedStyle(print);
+      const cross = style.getPropertyValue("--cross") !== "";
+      return JSON.stringify([
+        style.fill !== "none",
+        style.stroke !== "none",
+        style.scale,
+        cross || style.color,
+      ]);
     });
   });
   assertEquals(new Set(looks).size, 5, looks.join("\n"));
 });
 
 declare global {
+  var axe: { run(within: string, options: object): Promise<AxeResults> };
   var changes: number;
-  var observer: MutationObserver | undefined;
 }

@@ -1,6 +1,10 @@
+import { assertEquals, assertMatch } from "@std/assert";
 import { type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
 import { ServerProcess } from "../process/process.ts";
 
+/** Options of a desktop, and of a phone. */
+export const WIDE = { viewport: { width: 1280, height: 800 } } as const;
+export const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } as const;
 /** Sizes of windows. */
 export const SIZES = [[320, 568], [390, 844], [640, 400], [820, 1180], [1280, 800], [1920, 1080]] as const;
 
@@ -9,26 +13,16 @@ export interface VisitOptions extends BrowserContextOptions {
   readonly browser?: "chromium" | "firefox";
   /** Starts the service; by default that of the checkout. */
   readonly start?: () => Promise<AsyncDisposable & { readonly origin: string }>;
+  /** Variables of the service of the checkout. */
+  readonly variables?: Readonly<Record<string, string>>;
   /** Size of the reader's type, in px. */
   readonly rootSize?: number;
 }
 
-/** A visitor of the page, with their own browser and service. */
-export interface Visitor extends AsyncDisposable {
-  readonly page: Page;
-  /** The origin of the service. */
-  readonly origin: string;
-  /** Messages of the browser's console, and errors of the page. */
-  readonly noise: readonly string[];
-  /** Origins that requests were sent to. */
-  readonly origins: ReadonlySet<string>;
-}
-
-/** Starts a service and opens its page. Firefox, which Playwright drives by WebDriver BiDi, cannot emulate media features. */
+/** Starts a service and opens its page in an own browser. Firefox, which Playwright drives by WebDriver BiDi, cannot emulate media features. */
 export async function visit(
-  { browser: name = "chromium", rootSize = 16, start, ...options }: VisitOptions = {},
-  variables: Readonly<Record<string, string>> = {},
-): Promise<Visitor> {
+  { browser: name = "chromium", rootSize = 16, variables, start, ...options }: VisitOptions = {},
+) {
   const { colorScheme, forcedColors } = options;
   const launching = name === "chromium"
     ? chromium.launch({
@@ -49,23 +43,33 @@ export async function visit(
   const emulated = name === "chromium" ? {} : { colorScheme: null, forcedColors: null };
   const page = await browser.newPage({ ...options, ...emulated });
   page.setDefaultTimeout(10_000);
+  // Messages of the browser's console, errors of the page, and requests to other origins.
   const noise: string[] = [];
-  const origins = new Set<string>();
   page.on("console", (message) => noise.push(message.text()));
   page.on("pageerror", (error) => noise.push(String(error)));
-  page.on(
-    "request",
-    (request) => request.url().startsWith("data:") || origins.add(new URL(request.url()).origin),
-  );
   const origin = server.origin.replace("127.0.0.1", "localhost");
+  page.on("request", (request) => {
+    if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== origin) noise.push(request.url());
+  });
   await page.goto(`${origin}/`);
   return {
-    ...{ page, origin, noise, origins },
+    ...{ page, origin, noise },
     async [Symbol.asyncDispose]() {
       await browser.close();
       await server[Symbol.asyncDispose]();
     },
   };
+}
+
+type Run = (visitor: Awaited<ReturnType<typeof visit>>) => Promise<void>;
+
+/** Declares a test with a visitor of the page, who may have options. */
+export function test(name: string, ...given: [run: Run] | [options: VisitOptions, run: Run]): void {
+  const [options, run] = given.length === 1 ? [{}, given[0]] : given;
+  Deno.test(name, async () => {
+    await using visitor = await visit(options);
+    await run(visitor);
+  });
 }
 
 /** Waits until no request is in flight. */
@@ -95,7 +99,7 @@ export async function call(
   operation?: string,
   fields: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  if (operation !== undefined) await page.locator("#operation").selectOption(operation);
+  if (operation !== undefined) await choose(page, operation);
   const form = `#form-${await page.locator("#operation").inputValue()}`;
   for (const [name, value] of Object.entries(fields)) {
     const field = page.locator(`${form} [name="${name}"]`);
@@ -122,17 +126,54 @@ export async function prints(page: Page): Promise<Record<string, number>> {
   return Object.fromEntries([...Map.groupBy(kinds, (kind) => kind)].map(([kind, own]) => [kind, own.length]));
 }
 
+/** What elements show: the text of the first, a pattern of it, the texts of all, or whether it is visible. */
+type Shown = Readonly<Record<string, string | RegExp | readonly string[] | boolean>>;
+
+/** Asserts what elements show, by their selectors. */
+export async function shows(page: Page, expected: Shown): Promise<void> {
+  for (const [selector, value] of Object.entries(expected)) {
+    const found = page.locator(selector);
+    if (typeof value === "boolean") assertEquals(await found.isVisible(), value, selector);
+    else if (value instanceof RegExp) assertMatch(await text(page, selector), value, selector);
+    else if (typeof value === "string") assertEquals(await text(page, selector), value, selector);
+    else assertEquals(await found.allTextContents(), [...value], selector);
+  }
+}
+
+/** Waits until an element has a text. */
+export async function until(page: Page, selector: string, hasText: string): Promise<void> {
+  await page.locator(selector, { hasText }).waitFor();
+}
+
+/** Clicks a button by its name, or a part of it. */
+export async function press(page: Page, name: string, exact = false): Promise<void> {
+  await page.getByRole("button", { name, exact }).click();
+}
+
+/** Chooses an operation. */
+export async function choose(page: Page, operation: string): Promise<void> {
+  await page.locator("#operation").selectOption(operation);
+}
+
+/** Starts a race, and waits until the page tells its outcome. */
+export async function race(page: Page): Promise<void> {
+  await page.locator("#race").click();
+  await page.locator("[data-kind=race]").waitFor();
+  await settle(page);
+}
+
 /** The labels of the steps that the answer offers. */
 export async function steps(page: Page): Promise<string[]> {
   return await page.locator("#next button").allTextContents();
 }
 
-/** Answers requests to a path in place of the service. */
+/** Answers requests to a path in place of the service, and of an earlier answer. */
 export async function answer(
   page: Page,
   path: string,
   [status, code, message, headers = {}]: readonly [number, string, string, Readonly<Record<string, string>>?],
 ): Promise<void> {
+  await page.unroute(`**${path}`);
   await page.route(
     `**${path}`,
     (route) => route.fulfill({ status, headers, json: { code, message, status } }),

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { print } from "../../src/process/process.ts";
 import { IDS, PATH, SHIPPED, textField } from "../process/shipped.ts";
 import { ToyServer } from "../toys/toy_shop.ts";
-import { call, settle, signUp, SIZES, visit } from "./browser.ts";
+import { call, choose, race, signUp, SIZES, visit, WIDE } from "./browser.ts";
 
 /** Images that the README shows. */
 const PICTURES = { light: "page.png", dark: "page_dark.png" } as const;
@@ -27,20 +27,18 @@ for (const [width, height] of sizes) {
     await shoot("3_answer");
     await call(page, IDS.create, { body: JSON.stringify({ [textField("Rex")]: "" }) });
     await shoot("4_error");
-    await page.locator("#operation").selectOption(IDS.list);
-    await page.locator("#race").click();
-    await page.locator("[data-kind=race]").waitFor();
-    await settle(page);
+    await choose(page, IDS.list);
+    await race(page);
     await shoot("5_race");
     if (width === 1280) await shootForReadme(page, origin, colorScheme);
-    await page.locator(`#${IDS.create}`).evaluate((article) => article.scrollIntoView());
-    await shoot("6_reference");
-    await page.locator("#limits").evaluate((section) => section.scrollIntoView());
-    await shoot("7_limits");
+    for (const [state, id] of [["6_reference", IDS.create], ["7_limits", "limits"]] as const) {
+      await page.locator(`#${id}`).evaluate((part) => part.scrollIntoView());
+      await shoot(state);
+    }
   }
 }
 
-await using fork = await visit({ viewport: { width: 1280, height: 800 }, start: () => ToyServer.start() });
+await using fork = await visit({ ...WIDE, start: () => ToyServer.start() });
 await fork.page.evaluate(() => {
   for (const name of ["--hue", "--paper-hue"]) document.documentElement.style.setProperty(name, "150");
 });
@@ -63,11 +61,8 @@ async function shootForReadme(page: Page, origin: string, colorScheme: "light" |
 /** Adds items, so that lists are not empty. */
 async function addItems(origin: string): Promise<void> {
   const type = { "content-type": "application/json" };
-  const account = await fetch(`${origin}/v1/accounts`, {
-    method: "POST",
-    headers: type,
-    body: '{"name":"me"}',
-  });
+  const me = { method: "POST", headers: type, body: '{"name":"me"}' };
+  const account = await fetch(`${origin}/v1/accounts`, me);
   const headers = { ...type, authorization: `Bearer ${(await account.json()).apiKey}` };
   for (const name of ["Rex", "Bella"]) {
     const body = JSON.stringify({ ...SHIPPED.examples.item, [textField("Rex")]: name });

@@ -26,16 +26,13 @@ const FIELDS = [
 ];
 
 Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keeps the body as typed", () => {
-  assertEquals(buildRequest(CREATE, FIELDS), {
-    method: "POST",
-    url: "http://localhost:8000/v1/things",
-    headers: [
-      ["Authorization", "Bearer as_test_abcdef"],
-      ["Content-Type", "application/json"],
-      ["Idempotency-Key", "it's $HOME `id`"],
-    ],
-    body: BODY,
-  });
+  const headers: [string, string][] = [
+    ["Authorization", "Bearer as_test_abcdef"],
+    ["Content-Type", "application/json"],
+    ["Idempotency-Key", "it's $HOME `id`"],
+  ];
+  const url = "http://localhost:8000/v1/things";
+  assertEquals(buildRequest(CREATE, FIELDS), { method: "POST", url, headers, body: BODY });
   const target = { ...CREATE, method: "GET", path: "/v1/things/{thingId}", key: "" };
   const call = buildRequest(target, [
     { name: "thingId", place: "path", value: "a/b?$&" },
@@ -43,10 +40,8 @@ Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keep
     { name: "state", place: "query", value: "a&b\ud800" },
     { name: "cursor", place: "query", value: "c" },
   ]);
-  assertEquals([targetOf(call), call.headers], [
-    "/v1/things/a%2Fb%3F%24%26?state=a%26b%EF%BF%BD&cursor=c",
-    [],
-  ]);
+  assertEquals(targetOf(call), "/v1/things/a%2Fb%3F%24%26?state=a%26b%EF%BF%BD&cursor=c");
+  assertEquals(call.headers, []);
   assertEquals(targetOf(buildRequest(target, [])), "/v1/things/{thingId}");
 });
 
@@ -62,26 +57,19 @@ for (
     ignore: !await isInstalled(program),
     async fn() {
       const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
-      await using server = Deno.serve(
-        { hostname: "127.0.0.1", port: 0, onListen: () => {} },
-        async (request) => {
-          const { method, headers, url } = request;
-          const names = ["authorization", "content-type", "idempotency-key"];
-          resolve([
-            method,
-            new URL(url).pathname,
-            ...names.map((name) => headers.get(name)),
-            await request.text(),
-          ]);
-          return new Response("fine");
-        },
-      );
+      const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+      await using server = Deno.serve(options, async (request) => {
+        const names = ["authorization", "content-type", "idempotency-key"];
+        const sent = names.map((name) => request.headers.get(name));
+        resolve([request.method, new URL(request.url).pathname, ...sent, await request.text()]);
+        return new Response("fine");
+      });
       const call = buildRequest({ ...CREATE, base: `http://127.0.0.1:${server.addr.port}` }, FIELDS);
 
-      const { success, stdout } = await new Deno.Command(program, { args: [...args, sample(language, call)] })
-        .output();
+      const command = new Deno.Command(program, { args: [...args, sample(language, call)] });
+      const { success, stdout } = await command.output();
 
-      assertEquals([success, new TextDecoder().decode(stdout).trim().endsWith("fine")], [true, true]);
+      assertEquals([success, new TextDecoder().decode(stdout).trim().slice(-4)], [true, "fine"]);
       assertEquals(await arrived, ["POST", "/v1/things", ...call.headers.map(([, value]) => value), BODY]);
     },
   });
@@ -100,23 +88,18 @@ Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every 
     const pieces = jsonPieces(JSON.stringify(value));
     assertEquals(pieces.map(([, text]) => text).join(""), JSON.stringify(value, null, 2));
   }));
-  assertEquals(jsonPieces('{"id":9223372036854775807,"a":["b",null]}').map(([kind]) => kind), [
-    ...["", "name", "", "", "", "name", "", "", "string", "", "", "", ""],
-  ]);
-  assertEquals(
-    jsonPieces("[9223372036854775807]").map(([, text]) => text).join(""),
-    "[\n  9223372036854775807\n]",
-  );
+  const kinds = jsonPieces('{"id":9223372036854775807,"a":["b",null]}').map(([kind]) => kind);
+  assertEquals(kinds, ["", "name", "", "", "", "name", "", "", "string", "", "", "", ""]);
+  const digits = jsonPieces("[9223372036854775807]").map(([, text]) => text);
+  assertEquals(digits.join(""), "[\n  9223372036854775807\n]");
 });
 
 Deno.test("nextCursor(), readProblem() and duration() read what a response says", () => {
   assertEquals(nextCursor('<http://a/v1/things?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
   assertEquals(nextCursor('<http://a/v1/things?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
   assertEquals(nextCursor(null), "");
-  assertEquals(readProblem('{"code":"a","message":"b \\"c\\"","status":400}'), {
-    code: "a",
-    message: 'b "c"',
-  });
+  const problem = { code: "a", message: 'b "c"' };
+  assertEquals(readProblem(JSON.stringify({ ...problem, status: 400 })), problem);
   for (const text of ["", "null", "[]", "<html>", '"code"']) {
     assertEquals(readProblem(text), { code: "", message: "" });
   }
@@ -140,25 +123,17 @@ function entry(
 }
 
 Deno.test("usageAfter() counts the responses of one minute in any order, and no others", () => {
-  const [first, second, third] = [
+  const rest = [
     entry({ left: 57 }),
     entry({ status: 404, left: 58, isOfDay: true }),
-    entry({
-      status: 429,
-      day: 899,
-    }),
+    entry({ status: 429, day: 899 }),
   ];
-  const after = [first, second, third].reduce(
-    (usage, entry) => usageAfter(usage, entry, 0),
-    usageAfter(undefined, entry({ left: 59 }), 0),
-  );
+  const before = usageAfter(undefined, entry({ left: 59 }), 0);
+  const after = rest.reduce((usage, entry) => usageAfter(usage, entry, 0), before);
 
-  assertEquals([after?.left, after?.until, after?.reset, after?.day], [0, 30_000, 1_000, {
-    limit: 1_000,
-    left: 899,
-    until: 3_600_000,
-  }]);
-  assertEquals(after?.entries.slice(1), [first, second, third]);
+  const day = { limit: 1_000, left: 899, until: 3_600_000 };
+  assertEquals([after?.left, after?.until, after?.reset, after?.day], [0, 30_000, 1_000, day]);
+  assertEquals(after?.entries.slice(1), rest);
   assertEquals(usageAfter(after, entry({ left: 40, reset: 940 }), 0), after);
   assertEquals(usageAfter(after, entry({ code: "key_banned", reset: 9_999 }), 0), after);
   const other = entry();
@@ -200,43 +175,32 @@ Deno.test("printsOf() shows other clients' requests first, and several as one pr
 Deno.test("standingOf() says what is left, or that it does not know, in every state", () => {
   const known = { now: 0, bannedUntil: 0, hasKey: true, limit: 60 };
   const usage = usageAfter(undefined, entry({ left: 58 }), 0);
-  const standing = (entry_: ReturnType<typeof entry>) => standingOf(usageAfter(undefined, entry_, 0), known);
 
   assertEquals(standingOf(undefined, { ...known, hasKey: false })[0], "60 requests a minute");
   assertEquals(standingOf(undefined, known)[0], "Send to see what is left");
   assertEquals(standingOf(usage, known), ["58 of 60 left", "new in 30 s, 900 today"]);
   assertEquals(standingOf(usageAt(usage, 30_000), { ...known, now: 30_000 }), ["60 of 60 left", "900 today"]);
-  assertEquals(standing(entry({ left: 1_000, limit: 1_000, day: 0 })), [
-    "0 of 1,000 left today",
-    "new in 60 min",
-  ]);
+  const used = usageAfter(undefined, entry({ left: 1_000, limit: 1_000, day: 0 }), 0);
+  assertEquals(standingOf(used, known), ["0 of 1,000 left today", "new in 60 min"]);
   assertEquals(standingOf(usage, { ...known, bannedUntil: 300_000 }), ["Banned", "for 5 min"]);
 });
 
 Deno.test("raceOf() sends a few more than are left and at most 200, or says why there is no race", () => {
-  const race = (left: number, day = 900, limit = 60, isBanned = false, ...kinds: ("ok" | "refused")[]) =>
-    raceOf({
-      limit,
-      left,
-      until: 9,
-      reset: 9,
-      entries: entries(...kinds),
-      day: { limit: 1_000, left: day, until: 9 },
-    }, isBanned);
+  const race = (left: number, day = 900, limit = 60, isBanned = false, ...kinds: ("ok" | "refused")[]) => {
+    const ofDay = { limit: 1_000, left: day, until: 9 };
+    return raceOf({ limit, left, until: 9, reset: 9, entries: entries(...kinds), day: ofDay }, isBanned);
+  };
 
-  assertEquals(race(58), [70, "The race sends the 58 that are left and 12 more at once."]);
-  assertEquals(race(188, 900, 300)[0], 200);
-  assertEquals(race(10, 900, 10)[0], 12);
-  assertEquals(race(299, 900, 300), [
-    200,
-    "299 are left. The race sends 200 at once: race again for the rest.",
-  ]);
-  const others = [race(58, 70), race(0), race(58, 900, 60, false, "refused"), race(58, 900, 60, true)];
-  assertEquals([...others, raceOf(undefined, false)], [
-    [0, "Too few requests are left today for a race."],
-    [0, "Race again in the next minute."],
-    [0, "Race again in the next minute."],
-    [0, "Race again after the ban."],
-    [0, "Race after your first request."],
-  ]);
+  assertEquals([race(188, 900, 300)[0], race(10, 900, 10)[0]], [200, 12]);
+  for (
+    const [race_, count, note] of [
+      [race(58), 70, "The race sends the 58 that are left and 12 more at once."],
+      [race(299, 900, 300), 200, "299 are left. The race sends 200 at once: race again for the rest."],
+      [race(58, 70), 0, "Too few requests are left today for a race."],
+      [race(0), 0, "Race again in the next minute."],
+      [race(58, 900, 60, false, "refused"), 0, "Race again in the next minute."],
+      [race(58, 900, 60, true), 0, "Race again after the ban."],
+      [raceOf(undefined, false), 0, "Race after your first request."],
+    ] as const
+  ) assertEquals(race_, [count, note]);
 });
