@@ -127,6 +127,7 @@ export class Page {
   readonly #next: string;
   /** By URL prefix, the one used last at the end. */
   readonly #representations: Map<string, Representation> = new Map();
+  #latest: string | undefined;
 
   /** `next` is the path and the query string of the next page; empty if there is none. */
   constructor(read: ItemPage, etag: string, next: string) {
@@ -143,10 +144,13 @@ export class Page {
   respondTo(known: string | undefined, base: string): Response {
     const kept = this.#representations;
     const representation = kept.get(base) ?? this.#represent(base);
-    kept.delete(base);
-    kept.set(base, representation);
-    const [oldest = base] = kept.keys();
-    if (kept.size > MAX_BASES) kept.delete(oldest);
+    if (base !== this.#latest) { // Most clients use the same, and to move an entry takes time.
+      kept.delete(base);
+      kept.set(base, representation);
+      const [oldest = base] = kept.keys();
+      if (kept.size > MAX_BASES) kept.delete(oldest);
+      this.#latest = base;
+    }
     return representation.respondTo(known);
   }
 
