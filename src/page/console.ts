@@ -32,16 +32,7 @@ export function consoleSection(operations: readonly DeclaredOperation[], options
       data-limit="${limit}">
       ${keyForm(keyStart, signUpIsOpen)}
       <div id="strip">
-        <div id="prints" role="img" aria-label="A ${IDENTITY.print
-          .name} print for each request of the minute">${Array.from(
-            { length: Math.ceil(limit / perPrint(limit)) },
-            () =>
-              html`
-                <svg>
-                  <use href="#print" />
-                </svg>
-              `,
-          )}</div>
+        ${prints(limit)}
         <div id="below"><span id="refused"></span><span id="legend"><span>Request ${(limit + 1)
           .toLocaleString("en")} would land here, refused.</span>${LEGEND.map(([kind, text]) =>
             html`<span hidden><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`
@@ -83,6 +74,18 @@ export function consoleSection(operations: readonly DeclaredOperation[], options
       <details id="log"><summary>Requests of this minute</summary><ol id="entries"></ol></details>
     </section>
   `;
+}
+
+/** A print for each request of the minute or, with large limits, for several. */
+function prints(limit: number): Html {
+  const all = Array.from({ length: Math.ceil(limit / perPrint(limit)) }, () =>
+    html`
+      <svg>
+        <use href="#print" />
+      </svg>
+    `);
+  const label = `A ${IDENTITY.print.name} print for each request of the minute`;
+  return html`<div id="prints" role="img" aria-label="${label}">${all}</div>`;
 }
 
 function keyForm(prefix: string, signUpIsOpen: boolean): Html {
