@@ -243,7 +243,7 @@ export async function assertExact(kv: Deno.Kv): Promise<void> {
   count("bookings", "exists(rooms, roomId)", "roomId");
   count("guests", "exists(bookings, bookingId)", "bookingId", guests, bookings);
   for (const { id, roomId, startsAt, state } of bookings ?? []) {
-    const slot = ["bookings", "slot", roomId, startsAt.slice(0, 10)].join();
+    const slot = ["bookings", "slot", roomId, dayOf(startsAt)].join();
     assert(state !== "confirmed" || !expected.has(slot), `${slot} is taken twice`);
     if (state === "confirmed") expected.set(slot, id);
   }
