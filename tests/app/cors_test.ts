@@ -41,7 +41,7 @@ Deno.test.each([
 });
 
 Deno.test("createCors() exposes Allow and exactly the headers that the document names", () => {
-  const named = Object.keys(Description.of(OPERATIONS).document.components.headers);
+  const named = Object.keys(new Description(OPERATIONS).document.components.headers);
   const headers = new Headers();
 
   setCorsHeaders(new Request("http://localhost/", { headers: ORIGIN }), headers);

@@ -20,7 +20,7 @@ function objectsIn(part: unknown): JsonObject[] {
 }
 
 for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(OF_THINGS)]) {
-  const { document } = Description.of(OPERATIONS, described);
+  const { document } = new Description(OPERATIONS, described);
   const { schemas, responses } = document.components;
   const operations = Object.values(document.paths).flatMap((item) => Object.entries(item));
 

@@ -28,7 +28,7 @@ import { OF_THINGS } from "../support/things.ts";
 
 /** Codes of failures of the service or its store, and of a body that takes ten seconds. They are not provoked here. */
 const NOT_PROVOKED: readonly string[] = ["internal_error", "store_unavailable", "request_timeout"];
-const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
+const DESCRIPTION = new Description(SAMPLES.map(({ operation }) => operation));
 const { document: DOCUMENT } = DESCRIPTION;
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation, BASE_PATH));
 
@@ -95,7 +95,7 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
   }, () => new Response());
   const required = ["word", "language"];
 
-  const { parameters = [] } = Description.of([declared]).describes(declared) ?? {};
+  const { parameters = [] } = new Description([declared]).describes(declared) ?? {};
   assertEquals(parameters.filter(({ required }) => required).map(({ name }) => name), required);
   assertEquals(parameters.length, 4);
   const inputs = inputsOf(declared).filter(({ isRequired }) => isRequired);
@@ -320,7 +320,7 @@ Deno.test("service sends a Location that is a URI as the document defines it, wh
 });
 
 Deno.test("openApiDocument() has no format whose edges are not tried", () => {
-  const operators = Description.of(
+  const operators = new Description(
     SAMPLES.map(({ operation }) => operation),
     interfaceForOperators(OF_THINGS),
   );

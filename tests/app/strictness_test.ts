@@ -14,7 +14,7 @@ const APPLIED = "preference-applied";
 const CLIENTS = SAMPLES.filter(({ operation: { access } }) =>
   access === ACCESS.key || access === ACCESS.address
 );
-const DESCRIPTION = Description.of(SAMPLES.map(({ operation }) => operation));
+const DESCRIPTION = new Description(SAMPLES.map(({ operation }) => operation));
 
 /** The message for an The query parameter and is unknown, if the operation has a body, for an unknown field. */
 const UNKNOWN = /^The query parameter staet is unknown(; did you mean state\?|\.)/;

@@ -32,6 +32,9 @@ export interface HarnessOptions extends Partial<ServiceOptions> {
   readonly disturbance?: Disturbance;
 }
 
+/** Descriptions of services by their catalogue and operations. */
+const DESCRIPTIONS = new WeakMap<Catalogue, Map<string, Description>>();
+
 /** The whole service on its own KV in memory. Its clock stands still until it is set. */
 export class Harness implements AsyncDisposable {
   readonly kv: Deno.Kv;
@@ -52,7 +55,6 @@ export class Harness implements AsyncDisposable {
   isFirst: boolean = true;
   readonly #inFlight: InFlight;
   readonly #catalogue: Catalogue;
-  readonly #descriptions: Map<boolean, Description> = new Map();
   /** Differences between responses and their declarations; undefined for responses without any. */
   readonly #checks: Promise<unknown>[] = [];
 
@@ -127,15 +129,19 @@ export class Harness implements AsyncDisposable {
     return response;
   }
 
-  /** The document that describes responses to requests for a path. */
+  /** The document that describes responses to requests for a path. Services with the same operations share it. */
   #describe(path: string): Description {
     const isForOperators = /^\/(operator|metrics)/.test(path);
-    const described = isForOperators
-      ? interfaceForOperators(this.#catalogue)
-      : interfaceForClients(this.#catalogue);
-    const known = this.#descriptions.get(isForOperators) ?? Description.of(this.app.operations, described);
-    this.#descriptions.set(isForOperators, known);
-    return known;
+    const { operations } = this.app;
+    const name = `${isForOperators} ${
+      operations.map(({ id, errors }) => [id, ...errors.map(({ code }) => code)])
+    }`;
+    const known = DESCRIPTIONS.get(this.#catalogue) ?? new Map<string, Description>();
+    DESCRIPTIONS.set(this.#catalogue, known);
+    const describe = isForOperators ? interfaceForOperators : interfaceForClients;
+    const description = known.get(name) ?? new Description(operations, describe(this.#catalogue));
+    known.set(name, description);
+    return description;
   }
 
   /** Stops as the service does. Throws if a response differed from its declaration, or an unexpected error occurred. */

@@ -57,7 +57,6 @@ const ID = "openapi";
 
 /** An OpenAPI document of a service, and checks of responses against it. */
 export class Description {
-  static readonly #known: Map<string, Description> = new Map();
   /** The document as a client reads it. */
   readonly document: Document;
   readonly #path: string;
@@ -65,9 +64,14 @@ export class Description {
   readonly #ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   readonly #validators: Map<string, ReturnType<Ajv2020["compile"]>> = new Map();
 
-  private constructor(operations: readonly DeclaredOperation[], text: string, { path }: Interface) {
+  /** Creates the document of these operations. */
+  constructor(
+    operations: readonly DeclaredOperation[],
+    described: Interface = interfaceForClients(OF_THINGS),
+  ) {
+    const text = stringifyJson(openApiDocument(operations, "", described));
     this.document = JSON.parse(text);
-    this.#path = path;
+    this.#path = described.path;
     this.#match = createMatcher(operations);
     formats.default(this.#ajv);
     this.#ajv.addVocabulary([...Object.keys(this.document), "schemas", "code", "x-extensible-enum"]);
@@ -77,18 +81,6 @@ export class Description {
         ? { additionalProperties: false, ...value }
         : value;
     this.#ajv.addSchema(Object(JSON.parse(text, closed)), ID);
-  }
-
-  /** Creates the document of these operations. */
-  static of(
-    operations: readonly DeclaredOperation[],
-    described: Interface = interfaceForClients(OF_THINGS),
-  ): Description {
-    const text = stringifyJson(openApiDocument(operations, "", described));
-    const name = operations.map(({ id, errors }) => `${id} ${errors.map(({ code }) => code)}`).join() + text;
-    const description = Description.#known.get(name) ?? new Description(operations, text, described);
-    Description.#known.set(name, description);
-    return description;
   }
 
   /** The description of an operation; undefined if the document has none. */
