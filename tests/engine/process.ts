@@ -39,6 +39,22 @@ export class Process {
     this.transactions = new Transactions(this.store, { clock: () => 7 });
   }
 
+  /** The number of rows that each commit changed. */
+  get sizes(): number[] {
+    return this.commits.map((keys) => keys.length);
+  }
+
+  /** Does something before each of the next `count` commits. */
+  beforeCommit(count: number, act: () => unknown): void {
+    let left = count;
+    this.disturbance = {
+      commit: async ({ apply }) => {
+        if (left-- > 0) await act();
+        return await apply();
+      },
+    };
+  }
+
   static on(kv: FakeKv, options?: ProcessOptions): Process {
     return new Process(kv.connect(), options);
   }
