@@ -1,102 +1,174 @@
-import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
+import fc from "fast-check";
+import { DAY, dayOf, HOUR, MINUTE } from "../../src/base/time.ts";
+import { CorruptRow, encodeJson, encodeText } from "../../src/engine/row.ts";
+import {
+  type Asking,
+  type Debt,
+  decideRun,
+  type Demand,
+  detach,
+  joined,
+  type Lease,
+  NO_DEBT,
+  owing,
+  spent,
+} from "../../src/limits/lease.ts";
 import {
   changeLimits,
   decodeUsage,
   encodeUsage,
+  giveBack,
   hasCalled,
   isSame,
   pardon,
   type Refusal,
   refuse,
   reset,
+  type Returned,
   roll,
   take,
   UNUSED,
   type Usage,
 } from "../../src/limits/usage.ts";
-import { CorruptRow, encodeJson, encodeText } from "../../src/engine/row.ts";
 import { NOON } from "../support/time.ts";
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-const MIDNIGHT = NOON + 12 * HOUR;
-const LIMITS = { minute: 2, day: 5 };
-/** With these, the limits allow a ban. */
-const TEN = { count: 10, strikes: 10 };
+const MIDNIGHT = NOON + DAY / 2;
+const [SOON, NEXT] = [NOON + 1, NOON + MINUTE];
+const NOW: Usage = { ...UNUSED, minute: NOON };
+const USED: Usage = { ...NOW, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
 
-/** Decides on requests at these times. Returns the decisions, and the usage afterwards. */
-function requestsAt(
-  times: readonly number[],
-  { limits = LIMITS } = {},
-): { usage: Usage; decisions: ("admitted" | Refusal | undefined)[] } {
-  let usage = UNUSED;
-  const decisions = times.map((now) => {
-    const taken = take(usage, limits, { waiting: 1, ahead: 0 }, now);
-    usage = taken.usage;
-    if (taken.granted === 1) return "admitted";
-    if (taken.refusal !== "ban") usage = refuse(usage, limits, { count: 1, strikes: 1 }, now);
-    return taken.refusal;
-  });
-  return { usage, decisions };
-}
+type Asked = readonly [waiting: number, ahead: number];
+type Got = readonly [granted: number, ahead: number, refusal?: Refusal];
+type Counts = readonly [
+  used: number,
+  today: number,
+  leased: number,
+  leasedToday: number,
+  noLeasesUntil: number,
+];
 
-const used: Usage = { ...UNUSED, minute: NOON, used: 20, usedToday: 30, leased: 8, leasedToday: 9 };
+/** Calls of take(): the usage before, as far as it differs from UNUSED; the demand, the result and the counts after. */
+const TAKES: readonly (readonly [name: string, Partial<Usage>, Asked, Got, Counts])[] = [
+  ["counts permits in both windows", {}, [3, 0], [3, 0], [3, 3, 0, 0, 0]],
+  ["leases the permits asked for", { noLeasesUntil: NOON }, [2, 14], [2, 14], [16, 16, 14, 14, NOON]],
+  ["leases a quarter of the rest", { usedToday: 43 }, [21, 99], [21, 9], [30, 73, 9, 9, 0]],
+  ["rounds a quarter of the rest down", { usedToday: 44 }, [21, 99], [21, 8], [29, 73, 8, 8, 0]],
+  ["adds to existing leases", { leased: 4, leasedToday: 5 }, [0, 2], [0, 2], [2, 2, 6, 7, 0]],
+  ["leases nothing until a full window ends", { noLeasesUntil: SOON }, [1, 9], [1, 0], [1, 1, 0, 0, SOON]],
+  ["stops leasing if the minute is full", {}, [60, 9], [60, 0, "minute"], [60, 60, 0, 0, NEXT]],
+  ["stops leasing if the day is full", { usedToday: 90 }, [12, 9], [10, 0, "day"], [10, 100, 0, 0, MIDNIGHT]],
+  ["returns the day if both are full", { usedToday: 40 }, [61, 0], [60, 0, "day"], [60, 100, 0, 0, MIDNIGHT]],
+  [
+    "leases nothing until a day ends that was full, even if only the minute is full now",
+    { used: 60, usedToday: 98, noLeasesUntil: MIDNIGHT },
+    [1, 9],
+    [0, 0, "minute"],
+    [60, 98, 0, 0, MIDNIGHT],
+  ],
+  ["grants nothing beyond a lowered limit", { used: 99 }, [3, 3], [0, 0, "minute"], [99, 0, 0, 0, NEXT]],
+  ["grants nothing during a ban", { bannedUntil: SOON }, [3, 3], [0, 0, "ban"], [0, 0, 0, 0, 0]],
+  ["grants permits when a ban ends", { bannedUntil: NOON }, [1, 0], [1, 0], [1, 1, 0, 0, 0]],
+];
 
-Deno.test("refuse() bans an account at five strikes in a minute for each request that its limit allows", () => {
-  const { decisions, usage } = requestsAt(Array(13).fill(NOON));
+Deno.test.each(TAKES)("take() %s", (_, before, [waiting, ahead], [granted, spare, refusal], counts) => {
+  const usage = { ...NOW, ...before };
 
-  assertEquals(decisions, ["admitted", "admitted", ...Array(10).fill("minute"), "ban"]);
-  assertEquals([usage.bannedUntil, usage.bans, usage.refusedToday], [NOON + 5 * MINUTE, 1, 10]);
+  const taken = take(usage, { minute: 60, day: 100 }, { waiting, ahead }, NOON);
+
+  const [used, usedToday, leased, leasedToday, noLeasesUntil] = counts;
+  const after = { ...usage, used, usedToday, leased, leasedToday, noLeasesUntil };
+  assertEquals(taken, { granted, ahead: spare, refusal, usage: after });
 });
 
-Deno.test("refuse() also counts refusals of the day toward the limit per minute", () => {
-  const { decisions } = requestsAt(Array(7).fill(NOON), { limits: { minute: 1, day: 0 } });
-
-  assertEquals(decisions, ["day", "day", "day", "day", "day", "ban", "ban"]);
+const visit = fc.record({
+  /** Whether it uses the clock that is ahead. */
+  isAhead: fc.boolean(),
+  /** Ms since the previous visit. */
+  pause: fc.oneof(fc.nat(1_000), fc.nat(3 * MINUTE), fc.nat(600 * MINUTE)),
+  waiting: fc.integer({ min: 1, max: 6 }),
 });
 
-Deno.test("refuse() does not ban for refusals that are no strikes", () => {
-  const { strikes, refused, refusedToday, bannedUntil } = refuse(
-    used,
-    LIMITS,
-    { count: 99, strikes: 9 },
-    NOON,
+Deno.test("take() never exceeds the limits of a window, even if two clocks differ", () => {
+  const limits = { minute: 5, day: 12 };
+  const property = fc.property(
+    fc.array(visit, { maxLength: 30 }),
+    fc.integer({ min: 1, max: 5 }),
+    (visits, minutesApart) => {
+      const granted = new Map<string, number>();
+      let [usage, time] = [UNUSED, NOON];
+      for (const { isAhead, pause, waiting } of visits) {
+        time += pause;
+        const now = isAhead ? time + minutesApart * MINUTE : time;
+        const taken = take(usage, limits, { waiting, ahead: 0 }, now);
+        usage = taken.usage;
+        const [minute, day] = [`minute ${usage.minute}`, `day ${dayOf(usage.minute)}`];
+        for (const [window, limit] of [[minute, limits.minute], [day, limits.day]] as const) {
+          const count = (granted.get(window) ?? 0) + taken.granted;
+          granted.set(window, count);
+          assert(count <= limit, `${count} in ${window}`);
+        }
+      }
+    },
   );
-
-  assertEquals([strikes, refused, refusedToday, bannedUntil], [9, 99, 99, 0]);
+  fc.assert(property, { numRuns: 1_000 });
 });
 
-Deno.test("refuse() begins no ban without a new strike, even if there are enough", () => {
-  const before = { ...used, strikes: 99, bannedUntil: NOON - 1 };
+const GIVEN: Returned = { epoch: 0, minute: NOON, size: 5, unused: 3 };
+const EARLIER: Returned = { ...GIVEN, minute: NOON - MINUTE };
 
-  const bans = [0, 1].map((strikes) => refuse(before, LIMITS, { count: 1, strikes }, NOON).bans);
-
-  assertEquals(bans, [0, 1]);
+Deno.test.each<[string, Returned, Partial<Usage>]>([
+  ["gives permits back to both windows", GIVEN, { used: 17, usedToday: 27, leased: 3, leasedToday: 4 }],
+  ["gives permits of an earlier minute back to the day only", EARLIER, { usedToday: 27, leasedToday: 4 }],
+  ["gives back no permits of another day", { ...GIVEN, minute: NOON - DAY }, {}],
+  ["gives back no permits from before a reset", { ...GIVEN, epoch: 1 }, {}],
+  ["gives back no more permits than are leased", { ...GIVEN, size: 9 }, {}],
+  ["gives back no more permits than were used", { ...GIVEN, unused: 21 }, {}],
+  ["gives back no more permits of an earlier minute than are leased", { ...EARLIER, size: 10 }, {}],
+  ["gives back no more permits of an earlier minute than were used", { ...EARLIER, unused: 31 }, {}],
+])("giveBack() %s", (_, given, after) => {
+  assertEquals(giveBack(USED, given), { ...USED, ...after });
 });
 
-Deno.test("refuse() counts strikes per minute, and the sum of refusals per day", () => {
-  const times = [...Array(11).fill(NOON), ...Array(11).fill(NOON + MINUTE)];
+Deno.test("giveBack() gives back no permits of a minute that was moved back, even when it comes again", () => {
+  const ahead = NOON + 10 * MINUTE;
+  const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
+  const lease = { epoch: usage.epoch, minute: ahead, size, unused: size };
+  assertEquals([size, giveBack(usage, lease).used], [12, 4]);
 
-  const { usage } = requestsAt(times, { limits: { minute: 2, day: 9 } });
+  const moved = roll(usage, NOON);
+  const again = roll(roll(moved, NOON + MINUTE), ahead);
 
-  assertEquals([usage.strikes, usage.refusedToday, usage.bannedUntil], [9, 18, 0]);
+  assertEquals([moved, again].map((usage) => [usage.used, giveBack(usage, lease).used]), [[16, 16], [0, 0]]);
 });
 
-Deno.test("refuse() counts refusals during a ban, but does not extend it", () => {
-  const banned = refuse(roll(UNUSED, NOON), LIMITS, TEN, NOON);
+const LIMITS = { minute: 2, day: 5 };
+const BANNED = { bans: 1, bannedUntil: NOON + 5 * MINUTE };
 
-  const { bannedUntil, bans, refusedToday } = refuse(banned, LIMITS, TEN, NOON + 1);
+Deno.test.each<[string, Partial<Usage>, count: number, strikes: number, Partial<Usage>]>([
+  ["bans nobody before five strikes in a minute for each request that its limit allows", {}, 9, 9, {}],
+  ["bans at the last of these strikes", { strikes: 9 }, 1, 1, BANNED],
+  ["bans nobody for refusals that are no strikes", {}, 99, 9, {}],
+  ["bans nobody without a new strike, even if there are enough", { strikes: 99 }, 1, 0, {}],
+  ["bans again for a new strike", { strikes: 99, bans: 3, bannedUntil: NOON - DAY }, 1, 1, BANNED],
+  ["does not extend a ban", { ...BANNED, strikes: 10, bannedUntil: SOON }, 10, 10, {}],
+])("refuse() counts, and %s", (_, before, count, strikes, after) => {
+  const usage = { ...NOW, refused: 1, refusedToday: 2, ...before };
 
-  assertEquals([bannedUntil, bans, refusedToday], [NOON + 5 * MINUTE, 1, 20]);
+  assertEquals(refuse(usage, LIMITS, { count, strikes }, NOON), {
+    ...usage,
+    strikes: usage.strikes + strikes,
+    refused: 1 + count,
+    refusedToday: 2 + count,
+    ...after,
+  });
 });
 
 /** The length of each ban, in minutes, if each begins `pause` ms after the end of the previous one. */
 function banMinutes(count: number, pause: number): number[] {
-  let usage = UNUSED;
-  let now = NOON;
+  let [usage, now] = [UNUSED, NOON];
   return Array.from({ length: count }, () => {
-    usage = refuse(roll(usage, now), LIMITS, TEN, now);
+    usage = refuse(roll(usage, now), LIMITS, { count: 10, strikes: 10 }, now);
     const minutes = (usage.bannedUntil - now) / MINUTE;
     now = usage.bannedUntil + pause;
     return minutes;
@@ -113,89 +185,63 @@ Deno.test("refuse() doubles every further ban, up to a day, and starts over a da
 });
 
 Deno.test("roll() changes nothing within the minute, or for a clock up to five minutes behind", () => {
-  for (const now of [NOON, NOON + MINUTE - 1, NOON - 1, NOON - 5 * MINUTE]) {
-    assertStrictEquals(roll(used, now), used);
-  }
+  for (const now of [NOON, NEXT - 1, NOON - 1, NOON - 5 * MINUTE]) assertStrictEquals(roll(USED, now), USED);
 });
 
 Deno.test("roll() resets the counts when a new minute or day has begun", () => {
-  const before = { ...used, strikes: 3, refused: 4, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
+  const before = { ...USED, strikes: 3, refused: 4, refusedToday: 4, bans: 1, bannedUntil: NOON + HOUR };
   const ended = { used: 0, leased: 0, strikes: 0, refused: 0 };
 
-  assertEquals(roll(before, NOON + MINUTE), { ...before, minute: NOON + MINUTE, ...ended });
+  assertEquals(roll(before, NEXT), { ...before, minute: NEXT, ...ended });
   const newDay = { minute: MIDNIGHT, ...ended, usedToday: 0, leasedToday: 0, refusedToday: 0 };
   assertEquals(roll(before, MIDNIGHT + 1), { ...before, ...newDay });
 });
 
 Deno.test("roll() moves windows back with their counts, and ends bans, if a clock was far ahead", () => {
-  const before = {
-    ...used,
-    strikes: 3,
-    refusedToday: 4,
-    noLeasesUntil: NOON + 1,
-    bannedUntil: NOON + 9 * DAY,
-  };
+  const ban = { strikes: 3, refusedToday: 4, noLeasesUntil: SOON, bannedUntil: NOON + 9 * DAY };
+  const before = { ...USED, ...ban };
   const far = { ...before, minute: NOON + 9 * DAY, noLeasesUntil: NOON + 10 * DAY };
+  const moved = { epoch: USED.epoch + 1, leased: 0, leasedToday: 0, bannedUntil: 0 };
 
-  const unleased = { epoch: used.epoch + 1, leased: 0, leasedToday: 0 };
-  const moved = { ...unleased, minute: NOON - 6 * MINUTE, bannedUntil: 0 };
-  assertEquals(roll(before, NOON - 5 * MINUTE - 1), { ...before, ...moved });
-  const back = { ...unleased, minute: NOON, noLeasesUntil: MIDNIGHT, bannedUntil: 0 };
-  assertEquals(roll(far, NOON), { ...far, ...back });
+  assertEquals(roll(before, NOON - 5 * MINUTE - 1), { ...before, ...moved, minute: NOON - 6 * MINUTE });
+  assertEquals(roll(far, NOON), { ...far, ...moved, minute: NOON, noLeasesUntil: MIDNIGHT });
+  const again = roll(roll(far, NOON), far.minute);
+  assertEquals([again.used, again.usedToday], [0, 0]);
   // The longest ban that a clock slightly ahead can set.
-  const longest = NOON + MINUTE + DAY + 5 * MINUTE;
-  const bannedUntil = [longest, longest + 1].map((bannedUntil) =>
-    roll({ ...used, bannedUntil }, NOON + MINUTE).bannedUntil
-  );
-  assertEquals(bannedUntil, [longest, 0]);
-});
-
-Deno.test("roll() resets the counts when time reaches a minute and day that windows were moved back from", () => {
-  const ahead = NOON + 3 * DAY;
-
-  const { used: inMinute, usedToday } = roll(roll({ ...used, minute: ahead }, NOON), ahead);
-
-  assertEquals([inMinute, usedToday], [0, 0]);
+  const longest = NEXT + DAY + 5 * MINUTE;
+  assertEquals(roll({ ...USED, bannedUntil: longest }, NEXT).bannedUntil, longest);
+  assertEquals(roll({ ...USED, bannedUntil: longest + 1 }, NEXT).bannedUntil, 0);
 });
 
 Deno.test("reset() clears usage and voids leases, but keeps a ban", () => {
-  const before = {
-    ...used,
-    strikes: 3,
-    refusedToday: 4,
-    noLeasesUntil: MIDNIGHT,
-    bans: 2,
-    bannedUntil: MIDNIGHT,
-  };
-
-  const after = reset({ ...before, epoch: 7 }, NOON + MINUTE + 1);
-
   const kept = { bans: 2, bannedUntil: MIDNIGHT };
-  assertEquals(after, { ...UNUSED, minute: NOON + MINUTE, epoch: 8, ...kept });
+  const before = { ...USED, ...kept, strikes: 3, refusedToday: 4, noLeasesUntil: MIDNIGHT, epoch: 7 };
+
+  assertEquals(reset(before, NEXT + 1), { ...UNUSED, minute: NEXT, epoch: 8, ...kept });
 });
 
 Deno.test("reset() does not make an account without requests look used", () => {
   const after = reset(UNUSED, NOON);
 
-  assertEquals([after, hasCalled(after), hasCalled(used)], [{ ...UNUSED, epoch: 1 }, false, true]);
+  assertEquals([after, hasCalled(after), hasCalled(USED)], [{ ...UNUSED, epoch: 1 }, false, true]);
 });
 
 Deno.test("pardon() ends a ban and clears bans and strikes, but not usage", () => {
-  const banned = { ...used, refused: 4, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
+  const banned = { ...USED, refused: 4, refusedToday: 4, strikes: 3, bans: 2, bannedUntil: MIDNIGHT };
 
-  assertEquals(pardon(banned), { ...used, refusedToday: 4 });
+  assertEquals(pardon(banned), { ...USED, refusedToday: 4 });
 });
 
 Deno.test("changeLimits() lets processes lease permits again, unless a window is full under the new limits", () => {
-  const before = { ...used, noLeasesUntil: MIDNIGHT };
+  const before = { ...USED, noLeasesUntil: MIDNIGHT };
   const until = (minute: number, day: number) => changeLimits(before, { minute, day }).noLeasesUntil;
 
-  assertEquals([until(21, 31), until(20, 31), until(21, 30)], [0, NOON + MINUTE, MIDNIGHT]);
+  assertEquals([until(21, 31), until(20, 31), until(21, 30)], [0, NEXT, MIDNIGHT]);
 });
 
 Deno.test("isSame() compares every number", () => {
-  assertEquals(isSame(used, { ...used }), true);
-  for (const name of Object.keys(UNUSED)) assertEquals(isSame(used, { ...used, [name]: 77 }), false, name);
+  assertEquals(isSame(USED, { ...USED }), true);
+  for (const name of Object.keys(UNUSED)) assertEquals(isSame(USED, { ...USED, [name]: 77 }), false, name);
 });
 
 /** A usage row with this value. */
@@ -203,39 +249,169 @@ function row(value: unknown): { key: Deno.KvKey; value: unknown; versionstamp: s
   return { key: ["usage", "acct_1"], value, versionstamp: "1" };
 }
 
-Deno.test("decodeUsage() reads what encodeUsage() wrote", () => {
-  const numbered = [...Object.keys(UNUSED).entries()].map(([index, name]) => [name, index + 1]);
-  const usage = { ...UNUSED, ...Object.fromEntries(numbered) };
+Deno.test("decodeUsage() reads what encodeUsage() wrote, missing numbers as 0, and keeps additional ones", () => {
+  const names = Object.keys(UNUSED);
+  const usage = { ...UNUSED, ...Object.fromEntries(names.map((name, index) => [name, index + 1])) };
+  const longer = decodeUsage(row(encodeJson([...names.map((_, index) => index + 1), -1, "text"])));
 
   assertEquals(decodeUsage(row(encodeUsage(usage))), usage);
-});
-
-Deno.test("decodeUsage() reads missing numbers as 0 and keeps additional ones", () => {
-  const numbers = Array.from({ length: 13 }, (_, index) => index + 1);
-
   assertEquals(decodeUsage(row(encodeJson([1, 2]))), { ...UNUSED, epoch: 1, minute: 2 });
-  const longer = decodeUsage(row(encodeJson([...numbers, -1, "text"])));
-  assertEquals([longer.refused, longer.surplus], [13, [-1, "text"]]);
-  assertEquals(
-    encodeUsage(reset(roll(longer, NOON), NOON)).slice(-11),
-    encodeText(',0,-1,"text"]').slice(-11),
-  );
+  assertEquals(longer, { ...usage, surplus: [-1, "text"] });
+  const written = encodeUsage(reset(roll(longer, NOON), NOON));
+  assertEquals(written.slice(-11), encodeText(',0,-1,"text"]').slice(-11));
 });
 
-for (
-  const [what, value] of [
-    ["a value that is not bytes", {}],
-    ["invalid UTF-8", new Uint8Array([0xff])],
-    ["invalid JSON", encodeText("[0,0")],
-    ["an object instead of an array", encodeJson(UNUSED)],
-    ["a negative number", encodeJson([...Array(11).fill(0), -1])],
-    ["a fraction", encodeJson([0.5, ...Array(11).fill(0)])],
-    ["a number beyond 2^53", encodeJson([...Array(11).fill(0), 2 ** 53])],
-    ["a string", encodeJson([...Array(11).fill(0), "0"])],
-    ["null", encodeJson([null, ...Array(11).fill(0)])],
-  ] as const
-) {
-  Deno.test(`decodeUsage() rejects a row with ${what}`, () => {
-    assertThrows(() => decodeUsage(row(value)), CorruptRow);
-  });
+Deno.test.each<[what: string, value: unknown]>([
+  ["a value that is not bytes", {}],
+  ["invalid UTF-8", new Uint8Array([0xff])],
+  ["invalid JSON", encodeText("[0,0")],
+  ["an object instead of an array", encodeJson(UNUSED)],
+  ["a negative number", encodeJson([...Array(11).fill(0), -1])],
+  ["a fraction", encodeJson([0.5, ...Array(11).fill(0)])],
+  ["a number beyond 2^53", encodeJson([...Array(11).fill(0), 2 ** 53])],
+  ["a string", encodeJson([...Array(11).fill(0), "0"])],
+  ["null", encodeJson([null, ...Array(11).fill(0)])],
+])("decodeUsage() rejects a row with %s", (_, value) => {
+  assertThrows(() => decodeUsage(row(value)), CorruptRow);
+});
+
+function returned(size: number, unused: number, minute: number = NOON, epoch: number = 0): Returned {
+  return { epoch, minute, size, unused };
 }
+
+/** Requests that arrived one after the other. */
+const [A, B, C, D] = [{ at: 1 }, { at: 2 }, { at: 3 }, { at: 4 }] as const;
+
+/** Decides on requests, none of which waits. */
+function decideOn(
+  usage: Partial<Usage>,
+  demand: Partial<Demand<Asking>>,
+  limits = { minute: 60, day: 1_000 },
+  now = NOON,
+) {
+  const none = { debt: NO_DEBT, requests: [], served: 0, left: undefined, mayWait: () => false };
+  return decideRun({ ...NOW, ...usage }, limits, { ...none, ...demand }, now);
+}
+
+Deno.test("owing() adds up permits of the same epoch and minute, and no others", () => {
+  const others = [returned(1, 1, NEXT), returned(1, 0, NOON, 1)];
+  const debts = [returned(2, 1), ...others, returned(3, 0), returned(0, 0)];
+
+  assertEquals(debts.reduce(owing, NO_DEBT).returned, [...others, returned(5, 1)]);
+});
+
+Deno.test("joined() adds up refusals of the same minute, and otherwise keeps those of the later one", () => {
+  const refused = (minute: number, first: number): Debt => ({
+    ...NO_DEBT,
+    refusals: { minute, first, count: 3, strikes: 1 },
+  });
+  const [now, earlier, later] = [refused(NOON, 2), refused(NOON, 1), refused(NEXT, 2)];
+
+  assertEquals(joined(now, earlier).refusals, { minute: NOON, first: 1, count: 6, strikes: 2 });
+  assertEquals([joined(now, later), joined(later, now)], [later, later]);
+});
+
+Deno.test("detach() returns what is left and used, and spent() what is used", () => {
+  const lease: Lease = {
+    ...{ epoch: 0, minute: NOON, limits: LIMITS },
+    ...{ left: 4, used: 3, low: 5, takenAt: 0 },
+  };
+
+  assertEquals([detach(lease), spent(lease)], [returned(7, 4), returned(3, 0)]);
+});
+
+Deno.test("decideRun() settles debts before it takes permits", () => {
+  const debt = [returned(5, 3), returned(1, 0)].reduce(owing, NO_DEBT);
+  const before = { used: 60, usedToday: 60, leased: 9, leasedToday: 9 };
+
+  const { usage, granted, refused, isChange } = decideOn(before, { debt, requests: [A, B, C, D] });
+
+  assertEquals([usage.used, usage.usedToday, usage.leased, usage.leasedToday], [60, 60, 3, 3]);
+  assertEquals([granted, refused, isChange], [[A, B, C], [{ request: D, refusal: "minute" }], true]);
+});
+
+Deno.test("decideRun() writes a permit that is given back and taken again, but neither void debts nor a moved window", () => {
+  const again = decideOn({ used: 7, usedToday: 7 }, { debt: owing(NO_DEBT, returned(0, 1)), requests: [A] });
+  const debt = owing(NO_DEBT, returned(5, 3, NOON, 7));
+
+  assertEquals([again.usage.used, again.isChange], [7, true]);
+  for (const now of [NOON, NEXT]) {
+    assertEquals(decideOn({ used: 9 }, { debt }, undefined, now).isChange, false);
+  }
+});
+
+Deno.test("decideRun() leases twice what was served, and at least a hundredth, if the process asks for permits", () => {
+  const ahead = (left: number | undefined, served: number) =>
+    decideOn({}, { left, served }, { minute: 1_000, day: 9_000 }).ahead;
+
+  assertEquals([ahead(undefined, 9), ahead(0, 0), ahead(4, 0), ahead(4, 5), ahead(4, 9)], [0, 10, 6, 6, 14]);
+  assertEquals([ahead(40, 9), ahead(0, 900)], [0, 250]);
+});
+
+Deno.test("decideRun() says whether more permits are needed than can be leased", () => {
+  const isDenied = (used: number, left: number | undefined) =>
+    decideOn({ used }, { left, served: 2 }).isDenied;
+
+  assertEquals([isDenied(0, 3), isDenied(0, 4)], [false, false]);
+  assertEquals([isDenied(58, 3), isDenied(58, 4), isDenied(58, undefined)], [true, false, false]);
+});
+
+Deno.test("decideRun() lets requests wait while permits may come back, and grants what there is", () => {
+  const { granted, waiting, refused, usage } = decideOn(
+    { used: 58, usedToday: 58, leased: 1 },
+    { requests: [A, B, C], mayWait: ({ leased }, window) => leased === 1 && window === "minute" },
+  );
+
+  assertEquals([granted, waiting, refused], [[A, B], [C], []]);
+  assertEquals([usage.refused, usage.noLeasesUntil], [0, NEXT]);
+});
+
+Deno.test.each([["minute", { used: 2 }], ["day", { usedToday: 9 }]] as const)(
+  "decideRun() judges each refusal of the %s by its own request, and bans at the last strike",
+  (window, full) => {
+    const first = performance.now();
+    const { refused, usage, refusals } = decideOn({ ...full, strikes: 8 }, {
+      debt: { ...NO_DEBT, refusals: { minute: NOON, first, count: 0, strikes: 0 } },
+      requests: [0, 5_001, 5_000, 5_001, 0, 5_001].map((ms) => ({ at: first + ms })),
+    }, { minute: 2, day: 9 });
+
+    assertEquals(refused.map(({ refusal }) => refusal), [window, window, window, "ban", "ban", "ban"]);
+    assertEquals([usage.strikes, usage.refused, usage.refusedToday, usage.bans], [10, 4, 4, 1]);
+    assertEquals(refusals, { minute: NOON, first, count: 4, strikes: 2 });
+  },
+);
+
+const FULL = { used: 60, usedToday: 60, noLeasesUntil: NEXT };
+
+Deno.test("decideRun() begins no ban for strikes of a minute that is over, or without a new one", () => {
+  const refusals = { minute: NOON, first: 0, count: 300, strikes: 300 };
+  const late = decideOn({}, { debt: { ...NO_DEBT, refusals }, requests: [A] }, undefined, NEXT);
+  const { refused, usage } = decideOn({ ...FULL, strikes: 300 }, { requests: [A] });
+
+  assertEquals([late.granted, late.usage.bans], [[A], 0]);
+  assertEquals([refused, usage.bans], [[{ request: A, refusal: "minute" }], 0]);
+});
+
+Deno.test.each<[string, Partial<Usage>, Asking, Refusal]>([
+  ["of a request that is spared", FULL, { at: Infinity, isSpared: true }, "minute"],
+  ["during a ban", { bannedUntil: NEXT }, A, "ban"],
+])("decideRun() counts no refusal %s", (_, usage, request, refusal) => {
+  const mayWait = (_: Usage, window: Refusal) => window !== "minute"; // Nobody waits for the end of a ban.
+  const { refused, isChange } = decideOn(usage, { requests: [request], mayWait });
+
+  assertEquals([refused, isChange], [[{ request, refusal }], false]);
+});
+
+Deno.test.each(
+  [
+    ["strikes and refusals of the minute", NOON, NOON, [5, 5, 2, true]],
+    ["refusals, but no strikes, of the minute before", NOON, NEXT, [0, 5, 0, true]],
+    ["nothing of another minute", NEXT, NOON, [0, 0, 0, false]],
+  ] as const,
+)("decideRun() counts %s", (_, minute, now, counts) => {
+  const debt = { ...NO_DEBT, refusals: { minute, first: 0, count: 5, strikes: 2 } };
+
+  const { usage, isChange } = decideOn({}, { debt }, undefined, now);
+
+  assertEquals<unknown>([usage.refused, usage.refusedToday, usage.strikes, isChange], counts);
+});
