@@ -1,16 +1,18 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { DAY, pause } from "../../src/base/time.ts";
+import { pause } from "../../src/base/time.ts";
 import { type Build, CommitInDoubt } from "../../src/engine/backend.ts";
 import { DeadlineExceeded, StoreUnavailable } from "../../src/engine/deadline.ts";
 import { FileBackend } from "../../src/engine/file.ts";
-import { encodeJson } from "../../src/engine/row.ts";
-import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
+import { calmNetwork, fail, FakeKv, locked, type Network, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
+import { testBackend } from "./backend_rules.ts";
 
 const DEADLINE = 100;
 const ROW = ["row"];
 const CHECK = [{ key: ROW, versionstamp: null }];
 const setRow: Build = (operation) => operation.set(ROW, 1);
+
+testBackend("FileBackend", onFile);
 
 /** A file whose handles tests can disturb, in virtual time. */
 class Fixture implements Disposable {
@@ -20,13 +22,12 @@ class Fixture implements Disposable {
   readonly network: Network = calmNetwork();
   readonly closed: string[] = [];
   readonly backend: FileBackend;
-  clock: number = 10 * DAY;
 
   constructor() {
     const open = (name: string) =>
       Object.assign(this.kv.connect(this.network), { close: () => void this.closed.push(name) });
-    const options = { clock: () => this.clock, deadline: DEADLINE };
-    this.backend = new FileBackend(open("writer"), { ...options, reader: open("reader") });
+    const options = { clock: () => 0, deadline: DEADLINE, reader: open("reader") };
+    this.backend = new FileBackend(open("writer"), options);
   }
 
   /** Makes a commit that ends in doubt. `end` lets it end. */
@@ -44,22 +45,6 @@ class Fixture implements Disposable {
   }
 }
 
-Deno.test("FileBackend.commit() applies everything, or nothing and returns the checked rows, and writes no marker", async () => {
-  using fixture = new Fixture();
-  const { backend, kv } = fixture;
-  const keys = Array.from({ length: 25 }, (_, row) => ["rows", row]);
-
-  const applied = await backend.commit((operation) => {
-    for (const key of keys.slice(0, 20)) operation.set(key, key[1]);
-  }, CHECK);
-  const refused = await backend.commit(setRow, keys.toReversed().map((key) => ({ key, versionstamp: null })));
-
-  const versionstamp = applied.ok ? applied.versionstamp : "";
-  const rows = keys.map((key) => Number(key[1]) < 20 ? { key, value: key[1], versionstamp } : null);
-  assertEquals(refused, { ok: false, rows: rows.toReversed() });
-  assertEquals(kv.rows.size, 20);
-});
-
 Deno.test("FileBackend.commit() builds a commit again while another process has locked the file", async () => {
   using fixture = new Fixture();
   const { backend, network, time, kv } = fixture;
@@ -74,17 +59,11 @@ Deno.test("FileBackend.commit() builds a commit again while another process has 
   assertEquals([ok, builds, kv.value("late")], [true, 3, undefined]);
 });
 
-Deno.test("FileBackend.commit() is not in doubt if SQLite refuses it, or if it was not sent", async () => {
+Deno.test("FileBackend.commit() is not in doubt if SQLite refuses it", async () => {
   using fixture = new Fixture();
-  const { backend, network } = fixture;
-  const notBuilt = () =>
-    backend.commit(() => {
-      throw new RangeError("not built");
-    }, []);
-  await assertRejects(notBuilt, RangeError, "not built");
-  network.commit = fail;
+  fixture.network.commit = fail;
 
-  const error = await assertRejects(() => backend.commit(setRow, []), StoreUnavailable);
+  const error = await assertRejects(() => fixture.backend.commit(setRow, []), StoreUnavailable);
 
   assertEquals(error.name, "StoreUnavailable");
 });
@@ -106,14 +85,23 @@ for (const [how, ok] of [["applies", true], ["fails", false]] as const) {
   });
 }
 
-Deno.test("CommitInDoubt.findOut() on a file gives up when its caller does, at the latest after ten seconds", async () => {
-  using fixture = new Fixture();
-  const { time } = fixture;
-  const { doubt } = await fixture.giveUp();
-  for (const [mayWait, ms] of [[() => false, 500], [() => true, 10_500]] as const) {
-    const start = time.now;
-    await assertRejects(() => time.until(doubt.findOut(mayWait), 60_000), CommitInDoubt);
-    assertEquals(time.now - start, ms);
+Deno.test("CommitInDoubt.findOut() asks at least once, and again for ten seconds while a caller may wait", async () => {
+  using time = new VirtualTime();
+  let start = 0;
+  for (
+    const [mayWait, ms] of [
+      [() => false, 0],
+      [() => time.now - start < 700, 1_000],
+      [() => true, 10_000],
+    ] as const
+  ) {
+    start = time.now;
+    const asked: number[] = [];
+    const doubt = new CommitInDoubt(() => (asked.push(time.now - start), fail()), undefined);
+
+    const error = await assertRejects(() => time.until(doubt.findOut(mayWait), 60_000), CommitInDoubt);
+
+    assertEquals([error === doubt, asked], [true, Array.from({ length: ms / 500 + 1 }, (_, at) => at * 500)]);
   }
 });
 
@@ -162,9 +150,7 @@ Deno.test("FileBackend gives an operation that another one delayed only what is 
   await time.advance(DEADLINE);
   await first;
 
-  const second = backend.getMany([ROW]);
-
-  await assertRejects(() => time.until(second, DEADLINE), DeadlineExceeded);
+  await assertRejects(() => time.until(backend.getMany([ROW]), DEADLINE), DeadlineExceeded);
 });
 
 Deno.test("FileBackend.close() closes its handles, except one on which an operation hangs", async () => {
@@ -180,70 +166,31 @@ Deno.test("FileBackend.close() closes its handles, except one on which an operat
   assertEquals(fixture.closed, ["reader", "reader", "writer"]);
 });
 
-Deno.test("FileBackend.sweep() removes markers of other releases once they are a day old, and none that is set again", async () => {
-  using fixture = new Fixture();
-  const { backend, kv } = fixture;
-  const lanes = Array.from({ length: 600 }, (_, lane) => lane);
-  const marker = (lane: number, age: number) =>
-    [["commits", "other", lane], encodeJson({ commit: 1, at: fixture.clock - age })] as const;
-  await backend.commit((operation) => {
-    for (const lane of lanes) operation.set(...marker(lane, lane < 550 ? DAY : DAY + 1));
-  }, []);
-  await backend.probe();
-  fixture.network.commit = async (apply) => {
-    fixture.network.commit = calmNetwork().commit;
-    await kv.connect(calmNetwork()).atomic().set(...marker(550, 0)).commit();
-    return apply();
-  };
-
-  const sweep = async () => [await backend.sweep(), kv.rows.size];
-
-  assertEquals([await sweep(), await sweep()], [[true, 601], [false, 552]]);
-  const left = [...kv.rows.values()].map(({ key }) => key[2]);
-  assertEquals(left, [...lanes.slice(0, 551), undefined]);
-});
-
-/** Fails as SQLite does when a disk of this size has no room for a commit. */
-function fits(bytes: number): Network["commit"] {
-  return (apply, values) => {
-    const sizes = values.map((value) => value instanceof Uint8Array ? value.length : 0);
-    if (sizes.every((size) => size <= bytes)) return Promise.resolve(apply());
-    return Promise.reject(new TypeError("database or disk is full"));
-  };
-}
-
 Deno.test("FileBackend.probe() writes little, but after a write had no room, as much as the largest row", async () => {
   using fixture = new Fixture();
   const { backend, network, time } = fixture;
-  const sizes: number[] = [];
-  network.commit = (apply, values) => {
-    for (const value of values) if (value instanceof Uint8Array) sizes.push(value.length);
-    return fits(50_000)(apply, values);
+  const probes: number[] = [];
+  let room = 50_000;
+  // Fails as SQLite does on a disk with little room.
+  network.commit = (apply, [value]) => {
+    const size = value instanceof Uint8Array ? value.length : 0;
+    if (size !== 10 && size !== 60_000) probes.push(size);
+    if (size <= room) return Promise.resolve(apply());
+    return Promise.reject(new TypeError("database or disk is full"));
   };
+  const write = (bytes: number) =>
+    backend.commit((operation) => operation.set(ROW, new Uint8Array(bytes)), []);
   for (let count = 0; count < 3; count++) await backend.probe();
-  const large = backend.commit((operation) => operation.set(ROW, new Uint8Array(60_000)), []);
-  await assertRejects(() => large, StoreUnavailable);
+  await assertRejects(() => write(60_000), StoreUnavailable);
 
   for (let second = 0; second < 15; second++) {
     await assertRejects(() => backend.probe(), StoreUnavailable);
-    // That there is room for a small row says nothing about larger ones.
-    await backend.commit((operation) => operation.set(ROW, new Uint8Array(10)), []);
+    await write(10); // That there is room for a small row says nothing about larger ones.
     await time.advance(1_000);
   }
-  network.commit = calmNetwork().commit;
+  room = Infinity;
   await time.advance(10_000);
   for (let count = 0; count < 2; count++) await backend.probe();
 
-  const probes = sizes.filter((size) => size !== 10 && size !== 60_000);
-  assertEquals(probes.map((size) => size > 60_000), [false, false, false, true, true]);
-});
-
-Deno.test("FileBackend.probe() fails while commits hang or fail", async () => {
-  using fixture = new Fixture();
-  const { backend, network, time } = fixture;
-  for (const commit of [fail, hang]) {
-    network.commit = commit;
-    await time.advance(10_000);
-    await assertRejects(() => time.until(backend.probe(), DEADLINE), StoreUnavailable);
-  }
+  assertEquals(probes.map((size) => size > 60_000), [false, false, false, true, true, true, false]);
 });

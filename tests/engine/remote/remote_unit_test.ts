@@ -1,103 +1,380 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
+import { type Build, CommitInDoubt, type CommitResult } from "../../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
-import { encodeJson } from "../../../src/engine/row.ts";
-import { Store } from "../../../src/engine/store.ts";
-import { DAY } from "../../../src/base/time.ts";
-import { carryOut, type Disturbance, disturbed, fail, FakeKv } from "../../support/fake_kv.ts";
+import { RemoteBackend } from "../../../src/engine/remote/remote.ts";
+import { DAY, HOUR, pause } from "../../../src/base/time.ts";
+import { calmNetwork, fail, FakeKv, hang, locked, type Network } from "../../support/fake_kv.ts";
+import { VirtualTime } from "../../support/time.ts";
+import { testBackend } from "../backend_rules.ts";
 import { onServer } from "./server.ts";
 
-/** A store on a server that tests can disturb. */
-class Fixture {
-  readonly fake: FakeKv = new FakeKv();
-  readonly kv: Deno.Kv = this.fake.connect();
-  now: number = 100 * DAY;
-  disturbance: Disturbance = {};
-  readonly store: Store = this.open();
+type Apply = Parameters<Network["commit"]>[0];
 
-  /** Another process. */
-  open(): Store {
-    const kv = disturbed(this.fake.connect(), {
-      commit: (commit) => (this.disturbance.commit ?? carryOut)(commit),
-    });
-    return new Store(onServer(kv, { clock: () => this.now }));
+const ROW = ["row"];
+const setRow: Build = (operation) => operation.set(ROW, 1);
+const addOne: Build = (operation) => operation.sum(["count"], 1n);
+const refuse: Build = (operation) => setRow(operation.check({ key: ROW, versionstamp: "none such" }));
+
+testBackend("RemoteBackend", onServer);
+
+/** A backend on a server whose network a test can disturb, in virtual time. */
+class Fixture implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  readonly kv: FakeKv = new FakeKv();
+  readonly network: Network = calmNetwork();
+  readonly backend: RemoteBackend;
+  /** Whether the KV responds after a missed deadline. */
+  reopens = true;
+  /** The clock of the process, in ms since the epoch. */
+  clock = 100 * DAY;
+  /** Commits that have not arrived. */
+  readonly held: Apply[] = [];
+
+  constructor() {
+    const open = () => [this.kv.connect(this.network)];
+    const reopen = () => this.reopens ? Promise.resolve(open()) : hang();
+    this.backend = new RemoteBackend(open(), { clock: () => this.clock, deadline: 250, reopen });
   }
 
-  /** Processes and numbers of the remaining markers. */
-  get marks(): Deno.KvKeyPart[][] {
-    const keys = [...this.fake.rows.values()].map(({ key }) => key);
-    return keys.filter(([table]) => table === "commits").map((key) => key.slice(1)).sort();
+  /** A fixture that has opened a lane. */
+  static async warm(): Promise<Fixture> {
+    const fixture = new Fixture();
+    await fixture.commit(() => {});
+    return fixture;
+  }
+
+  commit(build: Build, checks: readonly Deno.AtomicCheck[] = []): Promise<CommitResult> {
+    return this.backend.commit(build, checks);
+  }
+
+  commitMany(count: number, build: Build): Promise<CommitResult>[] {
+    return Array.from({ length: count }, () => this.commit(build));
+  }
+
+  /** Sets the fates of the next commits. Later ones arrive. */
+  setFates(...fates: readonly (keyof typeof FATES)[]): void {
+    const left = [...fates];
+    this.network.commit = (apply) => FATES[left.shift() ?? "arrives"](apply, this);
+  }
+
+  /** Makes a commit that ends in doubt. */
+  async giveUp(build: Build = setRow): Promise<CommitInDoubt> {
+    return await assertRejects(() => this.time.until(this.commit(build), 1_000), CommitInDoubt);
+  }
+
+  /** Commits as another process. */
+  async commitAsOther(build: Build): Promise<void> {
+    const operation = this.kv.connect().atomic();
+    build(operation);
+    await operation.commit();
+  }
+
+  /** Removes every marker as another process. */
+  removeMarkers(): Promise<void> {
+    const markers = [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits");
+    return this.commitAsOther((operation) => markers.forEach(({ key }) => operation.delete(key)));
+  }
+
+  /** Version of the row; undefined if it does not exist. */
+  get version(): string | undefined {
+    return this.kv.rows.get(JSON.stringify(ROW))?.versionstamp;
+  }
+
+  /** Number of markers. */
+  get markers(): number {
+    return [...this.kv.rows.values()].filter(({ key: [table] }) => table === "commits").length;
+  }
+
+  /** Lets the commits arrive that have not. Returns whether they apply. */
+  release(): boolean[] {
+    return this.held.map((apply) => apply().ok);
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
   }
 }
 
-Deno.test("RemoteBackend.sweep() removes day-old markers of killed processes, as many as one commit can check", async () => {
-  const fixture = new Fixture();
-  const { fake, store } = fixture;
-  const setMark = (process: string, lane: number, at: number) =>
-    fake.connect().atomic().set(["commits", process, lane], encodeJson({ commit: 1, at })).commit();
-  for (let lane = 0; lane < 600; lane++) await setMark("living", lane, fixture.now);
-  const ages = [...Array(11).fill(DAY + 1), DAY, -DAY];
-  for (const [lane, age] of ages.entries()) await setMark("other", lane, fixture.now - age);
+/** What the network does to a commit. */
+const FATES = {
+  "arrives": (apply: Apply) => Promise.resolve(apply()),
+  "arrives twice": (apply: Apply) => (apply(), Promise.resolve(apply())),
+  "is never answered": (apply: Apply) => (apply(), hang()),
+  "never arrives": (apply: Apply, { held }: Fixture) => (held.push(apply), hang()),
+  "arrives with the next": (apply: Apply, fixture: Fixture) => {
+    const { commit } = fixture.network;
+    fixture.network.commit = (...next) => (apply(), (fixture.network.commit = commit)(...next));
+    return hang();
+  },
+  "is refused": () => Promise.resolve({ ok: false } as const),
+} as const;
 
-  assertEquals([await store.sweep(), await store.sweep(), await store.sweep()], [true, false, false]);
+/** Checks that rows do not exist. */
+function checksOf(count: number): Deno.AtomicCheck[] {
+  return Array.from({ length: count }, (_, row) => ({ key: ["rows", row], versionstamp: null }));
+}
 
-  const others = fixture.marks.filter(([process]) => process === "other");
-  assertEquals(others, [["other", 11], ["other", 12]]);
+Deno.test.each<[number, string, number, boolean]>([
+  [1, "before it is read", 5, true],
+  [2, "after it is read", 15, true],
+  [2, "before it is read, if it did not exist", 5, false],
+])("RemoteBackend.commit() needs %i reads if a contested row changes %s", async (reads, _, at, isThere) => {
+  using fixture = await Fixture.warm();
+  const { time, network } = fixture;
+  if (isThere) await fixture.commit(setRow);
+  let count = 0;
+  network.read = () => (count++, pause(10));
+  network.commit = async (apply) => (await pause(20), apply());
+
+  const commit = fixture.commit(() => {}, [
+    { key: ROW, versionstamp: fixture.version ?? null },
+    ...checksOf(2),
+  ]);
+  await time.advance(at);
+  await fixture.commitAsOther((operation) => operation.set(ROW, 7));
+  const result = await time.until(commit, 100);
+
+  const row = { key: ROW, value: 7, versionstamp: fixture.version ?? "" };
+  assertEquals(result, { ok: false, rows: [row, null, null] });
+  assertEquals(count, reads);
 });
 
-Deno.test("RemoteBackend.sweep() keeps its own process's markers, even if the process was suspended for a day", async () => {
-  const fixture = new Fixture();
-  await fixture.store.commit(() => {});
-  let isFirst = true;
-  fixture.disturbance = {
-    async commit({ apply }) {
-      const result = await apply();
-      if (!isFirst) return result;
-      isFirst = false;
-      fixture.now += DAY + 1;
-      await fixture.store.sweep();
-      // The reply was lost, so the client repeats the commit.
-      return await apply();
-    },
+Deno.test("RemoteBackend.commit() reads three rows or more early, if they fit into one snapshot with its marker", async () => {
+  using fixture = await Fixture.warm();
+  const reads: number[] = [];
+  for (const count of [2, 3, 9, 10]) {
+    fixture.network.read = () => Promise.resolve(void reads.push(count));
+    await fixture.commit(() => {}, checksOf(count));
+  }
+
+  assertEquals(reads, [3, 9]);
+});
+
+Deno.test("RemoteBackend.commit() is not deceived by an early read if a row appears before its commit and is gone again", async () => {
+  using fixture = await Fixture.warm();
+  const { time, network } = fixture;
+  network.read = () => pause(10);
+  network.commit = async (apply) => {
+    await fixture.commitAsOther((operation) => operation.set(ROW, 7));
+    await pause(20);
+    await fixture.commitAsOther((operation) => operation.delete(ROW));
+    apply();
+    return apply(); // The reply was lost, so the client repeats the commit.
   };
 
-  assertEquals((await fixture.store.commit((operation) => operation.sum(["n"], 1n))).ok, true);
-  assertEquals(fixture.fake.value("n"), new Deno.KvU64(1n));
+  const checks = [{ key: ROW, versionstamp: null }, ...checksOf(2)];
+
+  assertEquals((await time.until(fixture.commit(setRow, checks), 100)).ok, true);
 });
 
-Deno.test("RemoteBackend.commit() works after another process has swept its markers", async () => {
-  const fixture = new Fixture();
-  const { store } = fixture;
-  const other = fixture.open();
-  await Promise.all([1, 2].map(() => store.commit(() => {})));
-  const before = fixture.marks;
-  fixture.now += 2 * DAY;
-  await other.sweep();
-  const after = new Set(fixture.marks.map(String));
-  assert(before.some((mark) => !after.has(String(mark))));
+Deno.test("RemoteBackend.commit() returns the true result despite a wrong reply or an earlier marker", async () => {
+  using fixture = await Fixture.warm();
 
-  const rows = [1, 2].map((row) => store.commit((operation) => operation.set([row], row)));
-  const results = await Promise.all(rows);
-
-  assertEquals(results.map(({ ok }) => ok), [true, true]);
+  fixture.setFates("arrives twice", "is refused");
+  assertEquals(await fixture.commit(setRow), { ok: true, versionstamp: fixture.version ?? "" });
+  const before = fixture.version;
+  assertEquals(await fixture.commit(setRow), { ok: false, rows: [] });
+  assertEquals(fixture.version, before);
 });
 
-Deno.test("RemoteBackend.probe() fails while commits fail, and changes only a marker", async () => {
-  const fixture = new Fixture();
-  const { fake, store } = fixture;
-  for (let count = 0; count < 3; count++) await store.probe();
-  assertEquals([...fake.rows.values()].map(({ key }) => key[0]), ["commits"]);
+Deno.test("RemoteBackend.commit() is not in doubt about a commit that is not built again, or has no lane", async () => {
+  using fixture = await Fixture.warm();
+  fixture.network.commit = locked;
+  let builds = 0;
+  const locking = fixture.commit(() => {
+    if (builds++ > 0) throw new RangeError("not built");
+  });
+  await assertRejects(() => fixture.time.until(locking, 1_000), RangeError, "not built");
+  fixture.network.commit = calmNetwork().commit;
+  assertEquals([(await fixture.commit(setRow)).ok, fixture.markers], [true, 1]);
+  fixture.network.read = hang;
+  fixture.reopens = false;
+  await fixture.giveUp(refuse);
 
-  fixture.disturbance = { commit: fail };
+  const error = await assertRejects(() => fixture.commit(setRow), StoreUnavailable);
 
-  await assertRejects(() => store.probe(), StoreUnavailable);
+  assertEquals(error.name, "StoreUnavailable");
 });
 
-Deno.test("RemoteBackend.close() removes its own markers and keeps all other rows", async () => {
-  const { fake, store } = new Fixture();
-  await store.commit((operation) => operation.set(["commits", "other", 1], 1));
-  await Promise.all(["a", "b"].map((row) => store.commit((operation) => operation.set([row], row))));
+Deno.test.each(
+  [
+    [["never arrives"], false],
+    [["is never answered"], true],
+    [["arrives with the next"], true],
+    [["never arrives", "arrives twice"], false],
+    [["is never answered", "arrives twice"], true],
+    [["never arrives", "never arrives"], false],
+    [["never arrives", "is never answered"], false],
+    [["never arrives", "arrives with the next"], false],
+    [["is never answered", "never arrives"], true],
+    [["never arrives", "arrives with the next", "never arrives"], false],
+    [["never arrives", "is refused"], false],
+  ] as const,
+)("CommitInDoubt.findOut() returns the final result (the commit, then its fences: %j)", async (fates, ok) => {
+  using fixture = await Fixture.warm();
+  fixture.setFates(...fates);
+  const doubt = await fixture.giveUp();
 
-  await store.close();
+  const result = await fixture.time.until(doubt.findOut(() => true), 10_000);
 
-  assertEquals([...fake.rows.values()].map(({ key }) => key).sort(), [["a"], ["b"], ["commits", "other", 1]]);
+  const { version } = fixture;
+  assertEquals(result, ok ? { ok, versionstamp: version ?? "" } : { ok, rows: [] });
+  assertEquals(version !== undefined, ok);
+  assertEquals(await doubt.findOut(() => false), result);
+  assertEquals(fixture.release(), fixture.held.map(() => false));
+  assertEquals((await fixture.commit(refuse)).ok, false);
+  assertEquals([fixture.version, fixture.markers], [version, 1]);
+});
+
+Deno.test("CommitInDoubt.findOut() does not know the result if KV refuses the fence for no reason", async () => {
+  using fixture = await Fixture.warm();
+  fixture.setFates("never arrives", "is refused");
+  const doubt = await fixture.giveUp();
+
+  await assertRejects(() => doubt.findOut(() => false), CommitInDoubt);
+
+  assertEquals([fixture.release(), (await doubt.findOut(() => false)).ok], [[true], true]);
+});
+
+Deno.test("RemoteBackend.commit() fences every commit in doubt and reuses its lane instead of opening one", async () => {
+  using fixture = new Fixture();
+  await Promise.all(fixture.commitMany(2, () => {}));
+  fixture.setFates("never arrives", "never arrives");
+  await fixture.time.until(Promise.allSettled(fixture.commitMany(2, setRow)), 1_000);
+
+  const results = [await fixture.commit(() => {}), ...await Promise.all(fixture.commitMany(3, () => {}))];
+
+  assertEquals(results.map(({ ok }) => ok), Array(4).fill(true));
+  assertEquals(fixture.release(), [false, false]);
+  assertEquals([fixture.version, fixture.markers], [undefined, 2]);
+});
+
+Deno.test.each([["fails", fail], ["hangs", hang]])(
+  "RemoteBackend.commit() abandons no marker when every read while it opens its first lane, and one in ten later, %s",
+  async (_, disturb) => {
+    using fixture = new Fixture();
+    const commitSome = async (count: number) => {
+      for (; count > 0; count--) {
+        await fixture.time.until(fixture.commit(refuse).catch(() => {}), 1_000);
+        await fixture.time.advance(10); // It reopens its handles.
+      }
+    };
+    fixture.network.read = disturb;
+    await commitSome(4);
+    let reads = 0;
+    fixture.network.read = () => reads++ % 10 === 5 ? disturb() : Promise.resolve();
+    await commitSome(60);
+    fixture.network.read = calmNetwork().read;
+    await fixture.time.advance(40_000);
+
+    assertEquals([(await fixture.commit(setRow)).ok, fixture.markers], [true, 1]);
+  },
+);
+
+Deno.test("RemoteBackend.commit() opens a lane for each simultaneous commit and reuses lanes", async () => {
+  using fixture = new Fixture();
+  for (const [atOnce, markers] of [[1, 1], [1, 1], [3, 3], [2, 3], [3, 3]] as const) {
+    await Promise.all(fixture.commitMany(atOnce, setRow));
+
+    assertEquals(fixture.markers, markers);
+  }
+});
+
+Deno.test.each([["sends", false, 0n], ["repeats", true, 1n]] as const)(
+  "RemoteBackend.commit() stays in doubt if another process removes its marker before the client %s it",
+  async (_, isRepeated, count) => {
+    using fixture = await Fixture.warm();
+    const { network, time, kv } = fixture;
+    network.commit = async (apply) => {
+      network.commit = calmNetwork().commit;
+      if (isRepeated) apply(); // The reply is lost.
+      await fixture.removeMarkers();
+      return apply();
+    };
+
+    const doubt = await fixture.giveUp(addOne);
+
+    const start = time.now;
+    await assertRejects(() => time.until(doubt.findOut(() => true), 60_000), CommitInDoubt);
+    assertEquals(time.now - start, 0); // It will never be known.
+    assertEquals(kv.value("count") ?? new Deno.KvU64(0n), new Deno.KvU64(count));
+    assertEquals((await fixture.commit(addOne)).ok, true);
+    assertEquals(kv.value("count"), new Deno.KvU64(count + 1n));
+    assertEquals(fixture.markers, 1);
+  },
+);
+
+Deno.test("CommitInDoubt.findOut() is not deceived if its lane was opened again by a late repetition", async () => {
+  using fixture = await Fixture.warm();
+  const [open] = fixture.kv.repetitions;
+  fixture.setFates("is never answered");
+  const doubt = await fixture.giveUp();
+  await fixture.removeMarkers();
+  assertEquals(open?.().ok, true);
+
+  await assertRejects(() => doubt.findOut(() => true), CommitInDoubt);
+});
+
+Deno.test("RemoteBackend.commit() uses a new lane at once if the fence of a commit in doubt finds no marker", async () => {
+  using fixture = await Fixture.warm();
+  fixture.setFates("never arrives");
+  await fixture.giveUp();
+  await fixture.removeMarkers();
+
+  const result = await fixture.commit(refuse);
+
+  assertEquals([result.ok, fixture.markers, fixture.version], [false, 1, undefined]);
+  assertEquals(fixture.release(), [false]);
+});
+
+Deno.test.each([["later", 13], ["earlier", -13]])(
+  "RemoteBackend.commit() opens its lane again if the clock is half a day %s than the marker",
+  async (_, hours) => {
+    using fixture = await Fixture.warm();
+    let reads = 0;
+    fixture.network.read = () => Promise.resolve(void reads++);
+    for (let count = 0; count < 4; count++) {
+      fixture.clock += hours / 13 * 11 * HOUR;
+      await fixture.commit(setRow);
+    }
+    assertEquals(reads, 0, "Its marker was never older than that");
+
+    fixture.clock += hours * HOUR;
+    assertEquals((await fixture.commit(setRow)).ok, true);
+    await fixture.removeMarkers();
+    fixture.clock += hours * HOUR;
+
+    assertEquals((await fixture.commit(setRow)).ok, true);
+    assertEquals((await fixture.commit(refuse)).ok, false);
+    assertEquals(fixture.markers, 1);
+  },
+);
+
+Deno.test("RemoteBackend.sweep() keeps its own process's markers, even if the process was suspended for a day", async () => {
+  using fixture = await Fixture.warm();
+  fixture.network.commit = async (apply) => {
+    fixture.network.commit = calmNetwork().commit;
+    apply();
+    fixture.clock += DAY + 1;
+    await fixture.backend.sweep();
+    return apply(); // The reply was lost, so the client repeats the commit.
+  };
+
+  assertEquals((await fixture.commit(addOne)).ok, true);
+  assertEquals(fixture.kv.value("count"), new Deno.KvU64(1n));
+});
+
+Deno.test("RemoteBackend.close() removes its own markers, and no commit applies later", async () => {
+  using fixture = new Fixture();
+  await Promise.all(fixture.commitMany(2, addOne));
+  await fixture.commit((operation) => operation.set(["commits", "other", 1], 1));
+  fixture.setFates("never arrives");
+  await fixture.giveUp();
+
+  await fixture.backend.close();
+  for (const repeat of [...fixture.kv.repetitions]) repeat();
+
+  assertEquals(fixture.release(), [false]);
+  assertEquals([...fixture.kv.rows.values()].map(({ key }) => key), [["count"], ["commits", "other", 1]]);
+  assertEquals(fixture.kv.value("count"), new Deno.KvU64(2n));
 });
