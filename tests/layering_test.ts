@@ -189,7 +189,7 @@ Deno.test("only engine/open.ts imports engine/remote, and of the tests only its 
   assertEquals(others.map(([file]) => file), []);
 });
 
-Deno.test("tests import only src, tests/support, tests/process and their own folder, and unit tests not the harness", async () => {
+Deno.test("tests import only src, what tests share and their own folder, and unit tests not the harness", async () => {
   const present = await Array.fromAsync(Deno.readDir(new URL("tests", ROOT)), ({ name }) => name);
   const folders = ["support", ...FOLDERS].filter((name) => present.includes(name));
   const files = (await Promise.all(folders.map((name) => sourcesIn(`tests/${name}`)))).flat();
@@ -203,6 +203,7 @@ Deno.test("tests import only src, tests/support, tests/process and their own fol
         "src/",
         "tests/support/",
         "tests/catalogue/operations.ts",
+        "tests/fork/catalogue/",
         "tests/process/",
         folder,
         "main.ts",

@@ -5,10 +5,7 @@ import { GENERATED } from "../tables.ts";
 import { makeLaterRelease } from "./later_release.ts";
 
 /** Folders of tests that are about optional parts, and files of them. */
-const OF_PARTS = [
-  "tests/messages",
-  ...["tests/page", "tests/browser", "tests/fork"],
-];
+const OF_PARTS = ["tests/messages", "tests/page", "tests/browser"];
 /** Folders of tests of the service, but not of its libraries, which know no part. */
 const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"];
 /** Folders of tests of what uses the store. */
@@ -56,11 +53,17 @@ async function makeProduct(folder: string): Promise<void> {
   const [from, to] = [import.meta.dirname, `${folder}/src/catalogue`];
   await Deno.remove(`${to}/pets.ts`);
   await Deno.mkdir(`${to}/parts`);
-  for (const name of ["catalogue", "rooms", "bookings", "plans", "parts", "parts/cancellations"]) {
+  for (const name of ["catalogue", "rooms", "bookings", "plans", "parts/cancellations"]) {
     const text = await Deno.readTextFile(`${from}/catalogue/${name}.ts`);
     await Deno.writeTextFile(`${to}/${name}.ts`, text.replaceAll(/\.\.\/\.\.\/src\//g, ""));
   }
   await Deno.copyFile(`${from}/bookings.ts`, `${folder}/tests/catalogue/bookings_test.ts`);
+  await rewrite(
+    `${to}/parts.ts`,
+    (text) =>
+      text.replace(/^import type/m, 'import { CANCELLATIONS } from "./parts/cancellations.ts";\n$&')
+        .replace(/(?<=PARTS: .* = \[)/, "CANCELLATIONS, "),
+  );
   await rewrite(
     `${to}/identity.ts`,
     (text) =>

@@ -1,0 +1,418 @@
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { encodeText, openStore, type Store } from "../../src/engine/mod.ts";
+import {
+  type Catalogue,
+  type Declaration,
+  exists,
+  type Hook,
+  type ItemOf,
+  openCollections,
+  type Resource,
+  resource,
+  ResourceError,
+  unique,
+} from "../../src/resource/mod.ts";
+import { ERRORS } from "../../src/web/mod.ts";
+import {
+  boolean,
+  int64,
+  list,
+  type Members,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  resolved,
+  text,
+} from "../../src/web/schema.ts";
+import { upTo } from "../support/client.ts";
+import { THINGS } from "../support/things.ts";
+
+const TEA_FIELDS = {
+  name: text({ max: 9 }),
+  size: optional(oneOf(["big", "small"]), "big"),
+  isNew: boolean(),
+  weight: int64(),
+  note: optional(text({ max: 9 })),
+};
+const TEA_CUPS = {
+  name: "tea_cups",
+  item: "TeaCup",
+  tag: { name: "Cups", description: "All cups" },
+  noun: ["a cup", "cups"],
+  fields: TEA_FIELDS,
+  filters: ["size", "isNew"],
+  readableBy: "everyone",
+  writableBy: "owner",
+  examples: { item: { name: "Best", isNew: true, weight: 90 }, change: { note: "chipped" } },
+} as const;
+
+Deno.test("resource() derives every name from those of the collection and its items", () => {
+  const { path, items, id, errors, rows } = resource(TEA_CUPS);
+
+  assertEquals([path, items, id], ["/v1/tea_cups", "TeaCups", "teaCupId"]);
+  assertEquals([errors.notFound.code, errors.notYours.code], ["tea_cup_not_found", "not_your_tea_cup"]);
+  assertEquals([rows.items, rows.index(["isNew", "size"]), rows.ids, rows.version], [
+    ["items", "tea_cups"],
+    ["items_by", "tea_cups", "isNew,size"],
+    ["ids", "tea_cups"],
+    ["versions", "tea_cups"],
+  ]);
+});
+
+Deno.test("resource() changes items by merge patches, and keeps the declared order of fields", () => {
+  const { changed, schemas } = resource(TEA_CUPS);
+  const cup = { id: 1, name: "Best", size: "big", isNew: true, weight: 90 };
+  const change = (patch: object) => JSON.stringify(changed(cup, schemas.patch.parse(patch, "")));
+
+  assertEquals(change({}), JSON.stringify(cup));
+  assertEquals(
+    change({ note: "chipped", name: "Old" }),
+    '{"id":1,"name":"Old","size":"big","isNew":true,"weight":90,"note":"chipped"}',
+  );
+  assertEquals(JSON.stringify(changed({ ...cup, note: "chipped" }, { note: null })), JSON.stringify(cup));
+});
+
+Deno.test.each<[string, Members]>([
+  ["Fields cannot be removed, so none may be null.", {}],
+  ["Null removes note. No other field may be null.", { note: optional(text()) }],
+  ["Null is a value of shelf. No other field may be null.", { shelf: nullable(text()) }],
+  [
+    "Null removes note and shelf. Null is a value of box. No other field may be null.",
+    { note: optional(text()), shelf: optional(nullable(text())), box: nullable(text()) },
+  ],
+])("resource() describes null in a patch: %s", (description, fields) => {
+  const { schemas } = resource({ ...TEA_CUPS, fields, filters: [], examples: { item: {}, change: {} } });
+
+  assertEquals(resolved(schemas.patch).description, `A JSON Merge Patch (RFC 7396). ${description}`);
+});
+
+Deno.test("resource() types items, and refuses wrong filters, examples and nouns as type errors", () => {
+  const cups: Resource<ItemOf<typeof TEA_FIELDS>> = resource(TEA_CUPS);
+  const stored: unknown = { id: 1, name: "Best", size: "big", isNew: true, weight: 90 };
+  if (cups.schemas.item.accepts(stored)) {
+    const size: "big" | "small" = stored.size;
+    const note: string | undefined = stored.note;
+    assertEquals([size, note, stored.weight], ["big", undefined, 90]);
+  }
+
+  // @ts-expect-error: text is not a filter
+  resource({ ...TEA_CUPS, filters: ["name"] });
+  // @ts-expect-error: an integer is not a filter
+  resource({ ...TEA_CUPS, filters: ["weight"] });
+  // @ts-expect-error: it has no such field
+  resource({ ...TEA_CUPS, filters: ["colour"] });
+  // @ts-expect-error: at most three
+  resource({ ...TEA_CUPS, filters: ["size", "isNew", "size", "isNew"] });
+  const { item, change } = TEA_CUPS.examples;
+  // @ts-expect-error: the example lacks a field
+  resource({ ...TEA_CUPS, examples: { item: { name: "Best", isNew: true }, change } });
+  // @ts-expect-error: the example has another type
+  resource({ ...TEA_CUPS, examples: { item: { ...item, isNew: "yes" }, change } });
+  // @ts-expect-error: the example has an unknown field
+  resource({ ...TEA_CUPS, examples: { item, change: { colour: "red" } } });
+  // @ts-expect-error: the noun lacks its article
+  resource({ ...TEA_CUPS, noun: ["cup", "cups"] });
+});
+
+const FIELDS = { name: text({ max: 9 }), isNew: boolean(), colour: optional(oneOf(["red", "blue"])) };
+const DECLARATION: Declaration = {
+  name: "cups",
+  item: "Cup",
+  tag: { name: "Cups", description: "All cups" },
+  noun: ["a cup", "cups"],
+  fields: FIELDS,
+  filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
+  examples: { item: { name: "Big", isNew: true }, change: {} },
+};
+type Resources = Catalogue["resources"];
+
+/** Cups that are declared otherwise. */
+function cups(changes: Partial<Declaration> = {}): Resource {
+  return resource({ ...DECLARATION, ...changes });
+}
+
+/** Cups with other fields besides their own. */
+function withFields(fields: Members, item: object = {}): Resource {
+  const examples = { item: { ...DECLARATION.examples.item, ...item }, change: {} };
+  return cups({ fields: { ...FIELDS, ...fields }, examples });
+}
+
+/** Cups with these filters. */
+function filteredBy(...filters: string[]): Resource {
+  return cups({ filters: untyped(filters) });
+}
+
+/** Cups with a hook that reads these rows. */
+function withHook(keys: Hook["keys"]): Resource {
+  return cups({ extend: [{ name: "mine", keys, apply() {} }] });
+}
+
+/** A value as JavaScript can declare it. */
+function untyped(value: unknown) {
+  return JSON.parse(JSON.stringify(value));
+}
+
+/** Several resources. */
+function numbered(count: number): Resources {
+  return [cups(), ...upTo(count - 1).map((n) => cups({ name: `cups${n}`, item: `Cup${n}` }))];
+}
+
+function openMemory(): Promise<Store> {
+  return openStore(":memory:", { clock: () => 0, create: true });
+}
+
+/** Why these resources are refused; empty if they are not. */
+async function refusalOf(store: Store, resources: Resources, create = true): Promise<string> {
+  try {
+    await openCollections(store, { title: "Cup Store", resources }, { create });
+    return "";
+  } catch (error) {
+    if (!(error instanceof ResourceError)) throw error;
+    return error.message;
+  }
+}
+
+const TAKEN = ["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help", "constructor"];
+const SIX_ROWS = [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]);
+/** Cups that refer to things. */
+const REFERRING = cups({
+  fields: { ...FIELDS, thingId: optional(int64()) },
+  extend: [exists(THINGS, "thingId")],
+});
+
+Deno.test.each<[fault: string, Resources]>([
+  ...TAKEN.map((name): [string, Resources] => [
+    `must not have a field with the name ${name}, which is taken`,
+    [withFields({ [name]: optional(boolean()) })],
+  ]),
+  [
+    "must not have a field with the name in_stock: it must begin in lower case and have only ASCII letters and digits",
+    [withFields({ in_stock: optional(boolean()) })],
+  ],
+  ["must have a name of lower-case letters, digits and _, such as toys", [cups({ name: "Cups" })]],
+  ["must have an item with a name such as Toy, not cup", [cups({ item: "cup" })]],
+  ["must not have the filter isNew twice", [filteredBy("isNew", "isNew")]],
+  ...["status", "name", "size"].map((filter): [string, Resources] => [
+    `must not have the filter ${filter}: filters are fields that are one of a list, or true or false`,
+    [cups({ filters: untyped([filter]), fields: { ...FIELDS, size: optional(int64()) } })],
+  ]),
+  ["must have at most 3 filters", [filteredBy("isNew", "isNew", "colour", "colour")]],
+  ["must have a tag with a name and a description", [cups({ tag: { name: " ", description: "All cups" } })]],
+  ["must have a tag with a name and a description", [cups({ tag: { name: "Cups", description: "" } })]],
+  ['must have nouns such as ["a toy", "toys"]', [cups({ noun: ["a ", "cups"] })]],
+  ['must have nouns such as ["a toy", "toys"]', [cups({ noun: ["a cup", ""] })]],
+  ...[object({}), nullable(object({ x: int64() }))].map((size): [string, Resources] => [
+    "must not have an object as the field size, because PATCH does not merge it: declare its fields one by one",
+    [withFields({ size }, { size: {} })],
+  ]),
+  [
+    "has an invalid default: note must have 1 to 3 characters",
+    [withFields({ note: optional(text({ max: 3 }), "none") })],
+  ],
+  ...["Cup", "Cups", "CupCreation", "CupPatch"].map((name): [string, Resources] => [
+    `has two schemas with the name ${name}: rename the one in its fields`,
+    [withFields({ note: optional(named(name, text({ max: 9 }))) })],
+  ]),
+  [
+    "has two schemas with the name Words: rename the one in its fields",
+    [withFields({ note: named("Words", text({ max: 9 })), nick: named("Words", text({ max: 8 })) })],
+  ],
+  [
+    "has an invalid example of an item: The field name must have 1 to 9 characters",
+    [withFields({}, { name: "" })],
+  ],
+  [
+    "has an invalid example of a change: The field name must have 1 to 9 characters",
+    [cups({ examples: { ...DECLARATION.examples, change: { name: "too long a name" } } })],
+  ],
+  ...[optional(text()), optional(list(text(), 2))].map((note): [string, Resources] => [
+    "must limit the size of note: give each text in it a max, such as text({ max: 100 })",
+    [withFields({ note })],
+  ]),
+  [
+    "can have items of 60149 bytes, but a row has room for 32768. Lower a maximum: the largest field, note, can have " +
+    "60002 bytes, 6 for each character of text",
+    [withFields({ note: optional(text({ max: 10_000 })) })],
+  ],
+  ['must say who sees an item: readableBy is "everyone" or "owner"', [cups({ readableBy: untyped("all") })]],
+  ['must say who writes an item: writableBy is "owner" or "operator"', [
+    cups({ writableBy: untyped("all") }),
+  ]],
+  [
+    "must have the field thingId for exists(things, thingId) in extend: declare it, or name another one",
+    [cups({ extend: [exists(THINGS, "thingId")] }), THINGS],
+  ],
+  [
+    "must have an integer, such as int64(), as the field name, because it refers to things",
+    [cups({ extend: [exists(THINGS, "name")] }), THINGS],
+  ],
+  ["refers to things by thingId: add things to the catalogue, before cups", [REFERRING]],
+  ["refers to things by thingId: list things before cups in the catalogue", [REFERRING, THINGS]],
+  [
+    "must have the field email for unique(email) in extend: declare it, or name another one",
+    [cups({ extend: [unique("email")] })],
+  ],
+  ["must not have unique(name) twice in extend", [cups({ extend: [unique("name"), unique("name")] })]],
+  [
+    "has an invalid entry in extend, as the creation of its example shows: The hooks of cups read 6 rows for one change " +
+    "of an item: at most 5 are possible",
+    [withHook(() => SIX_ROWS)],
+  ],
+  [
+    "has an invalid entry in extend, as the deletion of its example shows: no such cup",
+    [withHook(({ after }) => {
+      if (after === undefined) throw new Error("no such cup");
+      return [];
+    })],
+  ],
+  [
+    "has an example that breaks a rule: The field name must be short",
+    [cups({ rules: [{ check: () => "The field name must be short." }] })],
+  ],
+  [
+    "must have rules whose errors have a status from 400 to 499, not 500, as internal_error has",
+    [cups({ rules: [{ error: ERRORS.internal_error, check: () => undefined }] })],
+  ],
+])("openCollections() refuses a resource: it %s", async (fault, resources) => {
+  const store = await openMemory();
+
+  assertEquals(await refusalOf(store, resources), `The resource ${resources[0].name} ${fault}.`);
+
+  assertEquals(await store.list({ prefix: ["resources"] }, 9), []);
+  await store.close();
+});
+
+Deno.test("openCollections() refuses resources with the same rows, more than nine, and a title for no metrics", async () => {
+  const store = await openMemory();
+  const same = "Two resources have the same rows: give each a name of its own.";
+
+  assertEquals(await refusalOf(store, [THINGS, THINGS]), same);
+  assertEquals(await refusalOf(store, numbered(10)), "There can be at most 9 resources.");
+  assertEquals(await refusalOf(store, numbered(9)), "");
+  for (const title of ["", "3D Cups", "  "]) {
+    await assertRejects(
+      () => openCollections(store, { title, resources: [cups()] }, { create: true }),
+      ResourceError,
+      "The title of the catalogue must begin with a letter from A to Z, as the names of metrics do.",
+    );
+  }
+  await store.close();
+});
+
+Deno.test("openCollections() accepts items of up to 32 KiB", async () => {
+  const store = await openMemory();
+  const ofSize = (max: number) =>
+    cups({
+      fields: { counts: optional(list(int64(), 1_000)), note: text({ max }) },
+      examples: { item: { note: "x" }, change: {} },
+    });
+
+  assertEquals(await refusalOf(store, [ofSize(1_953)]), "");
+  assertStringIncludes(await refusalOf(store, [ofSize(1_954)]), "32771 bytes");
+  await store.close();
+});
+
+Deno.test("openCollections() stores the filters of a collection, and refuses others from then on", async () => {
+  const store = await openMemory();
+  const of = (...filters: string[]) => refusalOf(store, [filteredBy(...filters)]);
+
+  assertEquals(await refusalOf(store, [filteredBy("isNew")], false), "");
+  assertEquals([await of("isNew", "colour"), await of("colour", "isNew")], ["", ""]);
+  assertEquals(
+    await of("colour"),
+    "The store has cups filtered by colour and isNew, but this release declares them filtered by colour. Declare them " +
+      "as before, or stop every process of the service and run: deno task items cups rebuild",
+  );
+  assertStringIncludes(await of(), "declares them without filters");
+  assertStringIncludes(
+    await refusalOf(store, [cups({ readableBy: "owner" })]),
+    "The store has cups filtered by colour and isNew and readable by everyone, but this release declares them without " +
+      "filters and readable by their owners.",
+  );
+  assertStringIncludes(await refusalOf(store, [filteredBy("isNew")], false), "filtered by isNew");
+  await store.close();
+});
+
+Deno.test("openCollections() knows the filters of a collection that has items but no row with its filters", async () => {
+  const rows = { ...cups().rows, filtersBefore: ["isNew"] };
+  const older = (...filters: string[]) => cups({ filters: untyped(filters), rows });
+  const [store, empty] = [await openMemory(), await openMemory()];
+  await store.commit((operation) => operation.set(["items", "cups", 1], encodeText("{}\na")));
+
+  assertStringIncludes(await refusalOf(store, [older()]), "The store has cups filtered by isNew");
+  assertEquals(await refusalOf(store, [older("isNew")]), "");
+  assertEquals(await refusalOf(empty, [older("colour")]), "");
+  for (const one of [store, empty]) await one.close();
+});
+
+Deno.test("openCollections() refuses filters that another process declares at the same time", async () => {
+  const store = await openMemory();
+
+  const refusals = await Promise.all(
+    ["isNew", "colour"].map((filter) => refusalOf(store, [filteredBy(filter)])),
+  );
+
+  const [none = "", one = ""] = refusals.sort();
+  assertEquals(none, "");
+  assertStringIncludes(one, "The store has cups filtered by");
+  await store.close();
+});
+
+/** A store with a damaged cup, and with 300 cups, one of which has other fields. */
+async function withOddCup(odd: number): Promise<Store> {
+  const store = await openMemory();
+  await store.commit((operation) => {
+    operation.set(["items", "cups", 0], encodeText("no cup"));
+    for (let id = 1; id <= 300; id++) {
+      const cup = { id, name: "Big", isNew: true, ...(id === odd && { colour: "red", size: 7 }) };
+      operation.set(["items", "cups", id], encodeText(`${JSON.stringify(cup)}\na`));
+    }
+  });
+  return store;
+}
+
+const OTHER_TYPE =
+  "has a value that is not declared, so this release cannot read the item. Keep the type and all values of the field, " +
+  "or declare a new field with another name.";
+
+Deno.test.each<[change: string, odd: number, fields: Members, example: object, why: string]>([
+  [
+    "a new field is required",
+    1,
+    { size: int64() },
+    { size: 1 },
+    "In item 2 of cups, the field size is missing, so this release cannot read the item. Make the field optional, or " +
+    "give it a default.",
+  ],
+  [
+    "a type changes",
+    99,
+    { size: optional(text({ max: 9 })) },
+    {},
+    `In item 99 of cups, the field size ${OTHER_TYPE}`,
+  ],
+  [
+    "a value goes",
+    300,
+    { colour: optional(oneOf(["blue"])) },
+    {},
+    `In item 300 of cups, the field colour ${OTHER_TYPE}`,
+  ],
+  ["an optional field is new", 1, { note: optional(text({ max: 9 })) }, {}, ""],
+  ["a field has a default", 1, { grade: optional(text({ max: 9 }), "A") }, {}, ""],
+  ["a maximum is lower", 1, { name: text({ max: 2 }) }, { name: "B" }, ""],
+])(
+  "openCollections() refuses a declaration only if stored items break it: %s",
+  async (_, odd, fields, example, why) => {
+    const store = await withOddCup(odd);
+    const changed = withFields(fields, example);
+
+    assertEquals(await refusalOf(store, [changed]), why);
+    assertEquals(await refusalOf(store, [changed], false), "");
+    await store.close();
+  },
+);
