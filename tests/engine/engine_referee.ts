@@ -81,8 +81,7 @@ function decide(plan: Plan, rows: Rows, write: Write): string {
   const sum = numbers.reduce((total, number) => total + number + 1, 0);
   const finding = `${plan.id}: ${numbers}`;
   const remainder = (sum + plan.salt) % 8;
-  if (numbers.length > 0 && remainder < 2) throw new Refused(finding);
-  if (numbers.length > 0 && remainder < 4) return finding;
+  if (numbers.length > 0 && remainder >= 2 && remainder < 4) return finding;
   write.set(logKey(plan.id), encodeJson(0));
   if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(plan.id));
   plan.reads.forEach((row, index) => {
@@ -90,6 +89,7 @@ function decide(plan: Plan, rows: Rows, write: Write): string {
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
   });
   if (plan.bumps) write.bump(ROW);
+  if (numbers.length > 0 && remainder < 2) throw new Refused(finding); // Its changes are discarded.
   return finding;
 }
 

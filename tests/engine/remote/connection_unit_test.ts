@@ -1,31 +1,32 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { Connection, type ConnectionOptions } from "../../../src/engine/remote/connection.ts";
+import { Connection } from "../../../src/engine/remote/connection.ts";
 import { DeadlineExceeded, StoreUnavailable } from "../../../src/engine/deadline.ts";
-import { hang } from "../../support/fake_kv.ts";
+import { fail, hang } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 
 const KINDS = ["read", "write"] as const;
 const DEADLINE = 100;
 
-/** A connection whose handles have names, and a record of what it does with them. */
-class Fixture {
-  readonly names: Map<Deno.Kv, string> = new Map();
-  readonly closed: string[] = [];
+/** A connection whose handles have names, in virtual time, and a record of what it does with them. */
+class Fixture implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
   readonly connection: Connection;
-  /** The handles that `reopen` returns, and the signals that it received. */
+  readonly closed: string[] = [];
+  /** The handles that `reopen` returns, and the number of its calls. */
   reopened: PromiseWithResolvers<Deno.Kv[]> = Promise.withResolvers();
-  readonly signals: AbortSignal[] = [];
+  reopenings = 0;
+  readonly #names: Map<Deno.Kv, string> = new Map();
 
-  constructor(names = "ab", reopen: ConnectionOptions["reopen"] = (signal) => this.#reopen(signal)) {
+  /** With `ignoresSignal`, handles that are being opened are not abandoned when the connection closes. */
+  constructor(names = "ab", { ignoresSignal = false } = {}) {
+    const reopen = (signal: AbortSignal) => {
+      signal.throwIfAborted();
+      this.reopenings++;
+      this.reopened = Promise.withResolvers();
+      if (!ignoresSignal) signal.addEventListener("abort", () => this.reopened.reject(signal.reason));
+      return this.reopened.promise;
+    };
     this.connection = new Connection(this.open(names), { deadline: DEADLINE, reopen });
-  }
-
-  #reopen(signal: AbortSignal): Promise<Deno.Kv[]> {
-    signal.throwIfAborted();
-    this.signals.push(signal);
-    this.reopened = Promise.withResolvers();
-    signal.addEventListener("abort", () => this.reopened.reject(signal.reason));
-    return this.reopened.promise;
   }
 
   /** Opens a handle for each letter. */
@@ -33,17 +34,23 @@ class Fixture {
     return [...names].map((name) => {
       const close = () => this.closed.push(name);
       const kv: Deno.Kv = Object.assign(Object.create(Deno.Kv.prototype), { close });
-      this.names.set(kv, name);
+      this.#names.set(kv, name);
       return kv;
     });
   }
 
+  /** Lets `reopen` return new handles. */
+  async replace(names = "ab"): Promise<void> {
+    this.reopened.resolve(this.open(names));
+    await this.time.advance(0);
+  }
+
   /** Starts an operation, which ends on demand. `on` is the name of its handle. */
-  start(kind: typeof KINDS[number]): { on: string; end: () => void; ended: Promise<void> } {
+  start(kind: typeof KINDS[number] = "read"): { on: string; end: () => void; ended: Promise<void> } {
     const { promise, resolve } = Promise.withResolvers<void>();
     let on = "";
     const ended = this.connection.run(kind, (kv) => {
-      on = this.names.get(kv) ?? "";
+      on = this.#names.get(kv) ?? "";
       return promise;
     });
     ended.catch(() => {});
@@ -54,13 +61,38 @@ class Fixture {
   handlesOf(kind: typeof KINDS[number], count: number): string {
     return Array.from({ length: count }, () => this.start(kind).on).join("");
   }
+
+  /** Runs an operation that fails on one handle, or on all. Returns the name of its handle. */
+  async attempt(failsOn?: string): Promise<string> {
+    let on = "";
+    const attempt = this.connection.run("read", (kv) => {
+      on = this.#names.get(kv) ?? "";
+      return failsOn === undefined || on === failsOn ? fail() : Promise.resolve();
+    });
+    await attempt.catch(() => {});
+    return on;
+  }
+
+  /** Replaces the handles `count` times, because of operations that hang. Returns these operations. */
+  async lose(count: number): Promise<{ end: () => void }[]> {
+    const lost: { end: () => void }[] = [];
+    for (; count > 0; count--) {
+      lost.push(this.start());
+      await this.time.advance(DEADLINE);
+      await this.replace();
+    }
+    return lost;
+  }
+
+  [Symbol.dispose](): void {
+    this.time[Symbol.dispose]();
+  }
 }
 
 Deno.test("Connection uses the least busy handle", async () => {
-  using _time = new VirtualTime();
-  const fixture = new Fixture("abc");
+  using fixture = new Fixture("abc");
   assertEquals(fixture.handlesOf("read", 3) + fixture.handlesOf("write", 2), "abcab");
-  const last = fixture.start("read");
+  const last = fixture.start();
   assertEquals(last.on, "c");
   last.end();
   await last.ended;
@@ -68,13 +100,12 @@ Deno.test("Connection uses the least busy handle", async () => {
 });
 
 Deno.test("Connection rejects operations after a missed deadline until it has new handles", async () => {
-  using time = new VirtualTime();
-  const fixture = new Fixture();
-  const { connection } = fixture;
+  using fixture = new Fixture();
+  const { connection, time } = fixture;
   fixture.start("read");
   fixture.start("write");
   await time.advance(DEADLINE / 2);
-  const young = fixture.start("read");
+  const young = fixture.start();
   await time.advance(DEADLINE / 2);
 
   for (const kind of KINDS) {
@@ -82,183 +113,123 @@ Deno.test("Connection rejects operations after a missed deadline until it has ne
   }
   await time.advance(10 * DEADLINE);
   assertEquals(fixture.handlesOf("read", 2), "");
-  assertEquals([fixture.closed, fixture.signals.length], [[], 1]);
+  assertEquals([fixture.closed, fixture.reopenings], [[], 1]);
 
-  fixture.reopened.resolve(fixture.open("cd"));
-  await time.advance(0);
+  await fixture.replace("cd");
   assertEquals(fixture.handlesOf("read", 2) + fixture.handlesOf("write", 1), "cdc");
   assertEquals(fixture.closed, ["a", "b"]);
   await assertRejects(() => young.ended, DeadlineExceeded);
 });
 
-/** Fails at once, as every operation does on a handle that received wrong metadata. */
-function failAtOnce(): Promise<never> {
-  return Promise.reject(new TypeError("Metadata response body invalid"));
-}
-
 Deno.test("Connection avoids a handle for a second after a failure if there are others", async () => {
-  using time = new VirtualTime();
-  const { connection, names } = new Fixture();
-  const attempt = async () => {
-    let on = "";
-    await connection.run("read", (kv) => {
-      on = names.get(kv) ?? "";
-      return on === "a" ? failAtOnce() : Promise.resolve();
-    }).catch(() => {});
-    return on;
-  };
+  using fixture = new Fixture();
+  const attempt = () => fixture.attempt("a");
 
   assertEquals([await attempt(), await attempt(), await attempt()], ["a", "b", "b"]);
-  await time.advance(999);
+  await fixture.time.advance(999);
   assertEquals(await attempt(), "b");
-  await time.advance(1);
+  await fixture.time.advance(1);
   assertEquals([await attempt(), await attempt()], ["a", "b"]);
 });
 
 Deno.test("Connection uses a handle again once an operation on it succeeds", async () => {
-  using _time = new VirtualTime();
-  const fixture = new Fixture();
-  const { connection } = fixture;
-  for (let handle = 0; handle < 2; handle++) {
-    await assertRejects(() => connection.run("read", failAtOnce), StoreUnavailable);
-  }
+  using fixture = new Fixture();
+  for (let handle = 0; handle < 2; handle++) await fixture.attempt();
 
-  await connection.run("read", () => Promise.resolve());
+  await fixture.attempt("none");
 
   assertEquals(fixture.handlesOf("read", 2), "aa");
 });
 
-Deno.test("Connection replaces its handles if one of them does nothing but fail", async () => {
-  using time = new VirtualTime();
-  for (
-    const [kind, between, opened] of [["read", failAtOnce, 1], ["write", () => Promise.resolve(), 0]] as const
-  ) {
-    const fixture = new Fixture("a");
-    const { connection } = fixture;
-    await assertRejects(() => connection.run(kind, failAtOnce), StoreUnavailable);
-    await time.advance(2 * DEADLINE);
-    await connection.run(kind, between).catch(() => {});
-    assertEquals(fixture.signals.length, 0);
-    await time.advance(1);
-    await assertRejects(() => connection.run(kind, failAtOnce), StoreUnavailable);
+Deno.test.each([["fails", undefined, 1], ["succeeds", "none", 0]] as const)(
+  "Connection replaces its handles if one does nothing but fail for two deadlines: one in between %s",
+  async (_, failsOn, reopenings) => {
+    using fixture = new Fixture("a");
+    await fixture.attempt();
+    await fixture.time.advance(2 * DEADLINE);
+    await fixture.attempt(failsOn);
+    assertEquals(fixture.reopenings, 0);
+    await fixture.time.advance(1);
+    await fixture.attempt();
 
-    assertEquals(fixture.signals.length, opened);
-    assertEquals(fixture.handlesOf(kind, 1), "a", "It is used until there are others");
-    if (opened === 0) continue;
-    fixture.reopened.resolve(fixture.open("b"));
-    await time.advance(0);
-    assertEquals([fixture.handlesOf(kind, 1), fixture.closed], ["b", ["a"]]);
-  }
-});
+    assertEquals(fixture.reopenings, reopenings);
+    assertEquals(fixture.handlesOf("read", 1), "a", "It is used until there are others");
+    if (reopenings === 0) return;
+    await fixture.replace("b");
+    assertEquals([fixture.handlesOf("read", 1), fixture.closed], ["b", ["a"]]);
+  },
+);
 
 Deno.test("Connection rejects operations if one hangs while new handles are being opened", async () => {
-  using time = new VirtualTime();
-  const fixture = new Fixture("a");
-  const { connection } = fixture;
-  for (let failure = 0; failure < 2; failure++) {
-    await assertRejects(() => connection.run("read", failAtOnce), StoreUnavailable, "failed");
-    await time.advance(2 * DEADLINE + 1);
-  }
-  await assertRejects(() => connection.run("read", failAtOnce), StoreUnavailable, "failed");
-  fixture.start("read");
-  await time.advance(DEADLINE);
+  using fixture = new Fixture("a");
+  await fixture.attempt();
+  await fixture.time.advance(2 * DEADLINE + 1);
+  await fixture.attempt();
+  fixture.start();
+  await fixture.time.advance(DEADLINE);
 
-  await assertRejects(() => connection.run("read", hang), StoreUnavailable, "does not respond");
-  assertEquals(fixture.signals.length, 1);
+  await assertRejects(() => fixture.connection.run("read", hang), StoreUnavailable, "does not respond");
+  assertEquals(fixture.reopenings, 1);
 });
 
-/** Replaces the handles `generations` times, each time because of an operation that hangs. Returns these operations. */
-async function lose(
-  fixture: Fixture,
-  time: VirtualTime,
-  generations: number,
-): Promise<{ end: () => void }[]> {
-  const lost: { end: () => void }[] = [];
-  for (let count = 0; count < generations; count++) {
-    lost.push(fixture.start("read"));
-    await time.advance(DEADLINE);
-    fixture.reopened.resolve(fixture.open("ab"));
-    await time.advance(0);
-  }
-  return lost;
-}
+Deno.test("Connection does not replace new handles because of an operation of old ones", async () => {
+  using fixture = new Fixture();
+  fixture.start();
+  await fixture.time.advance(DEADLINE - 1);
+  fixture.start();
+  await fixture.time.advance(1);
+  await fixture.replace();
+
+  await fixture.time.advance(DEADLINE);
+
+  assertEquals(fixture.reopenings, 1);
+});
 
 Deno.test("Connection delays new handles for half a minute while eight generations hang", async () => {
-  using time = new VirtualTime();
-  const fixture = new Fixture();
-  const first = fixture.start("read");
-  await time.advance(DEADLINE - 1);
-  const second = fixture.start("read");
-  await time.advance(1);
-  first.end();
-  await time.advance(0);
-  fixture.reopened.resolve(fixture.open("ab"));
-  await time.advance(DEADLINE);
-  assertEquals(fixture.signals.length, 1, "An operation of old handles does not replace new ones");
-  const lost = await lose(fixture, time, 7);
-  for (const [opened, { end }] of [[8, second], [9, lost[3] ?? first]] as const) {
-    fixture.start("read");
+  using fixture = new Fixture();
+  const { time } = fixture;
+  const lost = await fixture.lose(8);
+  for (const [reopenings, { end }] of [...lost.slice(3, 5).entries()]) {
+    fixture.start();
     await time.advance(10_000);
-    assertEquals(fixture.signals.length, opened);
+    assertEquals(fixture.reopenings, 8 + reopenings);
 
     end();
     await time.advance(500);
-    assertEquals(fixture.signals.length, opened + 1);
-    fixture.reopened.resolve(fixture.open("ab"));
-    await time.advance(0);
+    assertEquals(fixture.reopenings, 9 + reopenings);
+    await fixture.replace();
   }
-  fixture.start("read");
+  fixture.start();
   await time.advance(DEADLINE + 29_000);
-  assertEquals(fixture.signals.length, 10);
+  assertEquals(fixture.reopenings, 10);
   await time.advance(1_500);
-  assertEquals(fixture.signals.length, 11);
+  assertEquals(fixture.reopenings, 11);
 });
 
-Deno.test("Connection.close() closes the handles and opens no others", async () => {
-  using time = new VirtualTime();
-  const idle = new Fixture("ab");
-  const waiting = new Fixture();
-  waiting.start("read");
-  const crowded = new Fixture();
-  await lose(crowded, time, 8);
-  crowded.start("read");
-  await time.advance(DEADLINE);
+Deno.test.each([
+  ["", 0, 0],
+  [", and opens no others, if it needs new ones", 0, 1],
+  [", and does not wait for others that hang", 8, 1],
+])("Connection.close() closes the handles%s", async (_, lost, hanging) => {
+  using fixture = new Fixture();
+  await fixture.lose(lost);
+  fixture.handlesOf("read", hanging);
+  await fixture.time.advance(DEADLINE);
+  fixture.closed.length = 0;
 
-  for (const fixture of [idle, waiting, crowded]) {
-    fixture.closed.length = 0;
-    await time.until(fixture.connection.close(), 500);
+  await fixture.time.until(fixture.connection.close(), 500);
 
-    assertEquals(fixture.closed, ["a", "b"]);
-  }
+  assertEquals(fixture.closed, ["a", "b"]);
 });
 
 Deno.test("Connection.close() also closes handles that are still being opened", async () => {
-  using time = new VirtualTime();
-  const reopened = Promise.withResolvers<Deno.Kv[]>();
-  const fixture = new Fixture("ab", () => reopened.promise);
-  fixture.start("read");
-  await time.advance(DEADLINE);
+  using fixture = new Fixture("ab", { ignoresSignal: true });
+  fixture.start();
+  await fixture.time.advance(DEADLINE);
 
   const closing = fixture.connection.close();
-  reopened.resolve(fixture.open("cd"));
+  await fixture.replace("cd");
   await closing;
 
   assertEquals(fixture.closed, ["a", "b", "c", "d"]);
-});
-
-Deno.test("Connection does not hide why its handles cannot be replaced", async () => {
-  using time = new VirtualTime();
-  const reason = new TypeError("a bug");
-  const fixture = new Fixture("a", () => Promise.reject(reason));
-  const unhandled: unknown[] = [];
-  const note = (event: PromiseRejectionEvent) => {
-    event.preventDefault();
-    unhandled.push(event.reason);
-  };
-  addEventListener("unhandledrejection", note);
-  fixture.start("read");
-  await time.advance(DEADLINE);
-  removeEventListener("unhandledrejection", note);
-
-  assertEquals(unhandled, [reason]);
 });

@@ -2,7 +2,9 @@ import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { pause } from "../../../src/base/time.ts";
 import { encodeJson } from "../../../src/engine/row.ts";
+import { Store } from "../../../src/engine/store.ts";
 import { type Decided, type Transaction, Unresolved } from "../../../src/engine/transaction.ts";
+import { Versions } from "../../../src/engine/versions.ts";
 import { calmNetwork, FakeKv, type Network, onFile } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 import { counting, numberIn, Process, setting, upTo } from "../process.ts";
@@ -162,6 +164,35 @@ Deno.test.each(
     assertEquals(most, lanes);
   },
 );
+
+Deno.test.each(
+  [
+    ["a file with reads of 100 ms", 1, onFile, 100],
+    ["a server with reads of 1 ms", 1, onServer, 1],
+    ["a server with reads of 100 ms", 12, onServer, 100],
+  ] as const,
+)("Versions.check() on %s runs up to %i of them at a time", async (_, most, backend, latency) => {
+  using time = new VirtualTime();
+  let [reading, mostReading] = [0, 0];
+  const read = async () => {
+    mostReading = Math.max(mostReading, ++reading);
+    await pause(latency);
+    reading--;
+  };
+  const kv = new FakeKv().connect({ ...calmNetwork(), read });
+  const versions = new Versions(new Store(backend(kv, { clock: () => 0 })));
+  versions.watch(["row"]);
+  for (let count = 0; count < 8; count++) await time.until(Promise.resolve(versions.check()), 500);
+  mostReading = 0;
+
+  for (let count = 0; count < 100; count++) {
+    versions.check();
+    await time.advance(latency / 20);
+  }
+
+  assertEquals(mostReading, most);
+  await time.advance(500);
+});
 
 Deno.test("run() commits to a server while the rows of other transactions are being read", async () => {
   const process = Process.on(new FakeKv(), ON_SERVER);
