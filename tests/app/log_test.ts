@@ -1,27 +1,24 @@
 import { setImmediate } from "node:timers/promises";
-import { assertEquals } from "@std/assert";
-import { createLog, errorRecord, type Output } from "../../src/app/log.ts";
-import { Invalid } from "../../src/web/schema.ts";
+import { assertEquals, assertMatch } from "@std/assert";
 import { InFlight } from "../../src/app/in_flight.ts";
+import { createLog, errorRecord, LineWriter, type Output } from "../../src/app/log.ts";
+import { Metrics } from "../../src/app/metrics.ts";
+import { Counter } from "../../src/base/prometheus.ts";
+import { usageKey } from "../../src/limits/usage.ts";
+import { Invalid } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
-import { getBanned } from "../support/client.ts";
+import { getBanned, JSON_TYPE } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
-import { NOON, VirtualTime } from "../support/time.ts";
 import { KEYS } from "../support/things.ts";
+import { NOON, VirtualTime } from "../support/time.ts";
+import { Workshop } from "../support/workshop.ts";
 
 const TOKEN = "the.operator's+token";
 const TIME = "2027-01-15T12:00:00.000Z";
 const ADDRESS = "192.0.2.1";
 const ACCESS = {
-  time: TIME,
-  id: "r1",
-  address: ADDRESS,
-  method: "GET",
-  route: "/",
-  status: 200,
-  code: "",
-  ms: 1,
-  accountId: "",
+  ...{ time: TIME, id: "r1", address: ADDRESS, method: "GET", route: "/", status: 200 },
+  ...{ code: "", ms: 1, accountId: "" },
 };
 const OPERATION = { time: TIME, address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
 const EVENT = { time: TIME, event: "ban", accountId: "acct_1", until: TIME } as const;
@@ -46,8 +43,9 @@ class LateOutput implements Output {
 /** A log to two outputs. */
 function open(turns = { access: 1, errors: 1 }) {
   const [access, errors] = [new LateOutput(turns.access), new LateOutput(turns.errors)];
-  const log = createLog({ access, errors, secrets: [KEYS.secret, TOKEN], clock: () => NOON });
-  return { access, errors, log };
+  const metrics = new Metrics();
+  const log = createLog({ access, errors, secrets: [KEYS.secret, TOKEN], clock: () => NOON, metrics });
+  return { access, errors, log, metrics };
 }
 
 Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
@@ -76,13 +74,84 @@ Deno.test("createLog() writes only errors if access is undefined", async () => {
   assertEquals([log.access, errors.lines], [undefined, [JSON.stringify(ERROR)]]);
 });
 
-Deno.test("createLog() logs when lines were dropped, and how many", async () => {
-  const { access, log } = open();
+Deno.test("createLog() drops, counts and reports lines while a million characters wait", async () => {
+  const { access, log, metrics } = open();
 
   for (let count = 0; count < 12; count++) log.access?.({ ...ACCESS, id: "x".repeat(99_999) });
   await log.flushed();
+  log.access?.(ACCESS);
+  await log.flushed();
 
-  assertEquals(access.lines.slice(10), [`{"time":"${TIME}","dropped":2}`]);
+  assertEquals(access.lines.slice(10), [`{"time":"${TIME}","dropped":2}`, JSON.stringify(ACCESS)]);
+  assertMatch(metrics.logLinesDropped.text(), / 2\n$/);
+});
+
+/** An output whose writes complete on demand. */
+class SlowOutput implements Output {
+  readonly writes: string[] = [];
+  readonly lines: LineWriter = new LineWriter(this, String, new Counter("lost_total", "Lost."));
+  #length = 0;
+  #resolve: (count: number) => void = () => {};
+
+  write(bytes: Uint8Array): Promise<number> {
+    this.writes.push(new TextDecoder().decode(bytes));
+    const { promise, resolve } = Promise.withResolvers<number>();
+    [this.#length, this.#resolve] = [bytes.length, resolve];
+    return promise;
+  }
+
+  /** Completes the last write, or its first `count` bytes, and waits until the next one has started. */
+  async complete(count: number = this.#length): Promise<void> {
+    this.#resolve(count);
+    await setImmediate();
+  }
+}
+
+Deno.test("LineWriter writes waiting lines together in order, and flushed() waits for the last one", async () => {
+  const output = new SlowOutput();
+  const { lines, writes } = output;
+  await lines.flushed();
+  let flushed = false;
+
+  lines.write("a");
+  lines.write("b");
+  assertEquals(writes, []);
+  await output.complete();
+  const flushing = lines.flushed().then(() => flushed = true);
+  lines.write("c");
+  lines.write("é");
+  assertEquals(writes, ["a\nb\n"]);
+  await output.complete();
+  assertEquals([writes, flushed], [["a\nb\n", "c\né\n"], false]);
+  await output.complete();
+  await flushing;
+});
+
+Deno.test("LineWriter.write() continues after a partial write", async () => {
+  const output = new SlowOutput();
+
+  output.lines.write("abcdef");
+  for (const count of [0, 2, 4, 1]) await output.complete(count);
+
+  assertEquals(output.writes, ["abcdef\n", "cdef\n", "\n"]);
+});
+
+Deno.test("LineWriter.write() tries the next line after a failure and counts the lost lines", async () => {
+  const lost = new Counter("lost_total", "Lost.");
+  const tried: string[] = [];
+  const write = (bytes: Uint8Array) => {
+    tried.push(new TextDecoder().decode(bytes));
+    return Promise.reject(new Deno.errors.BrokenPipe());
+  };
+  const lines = new LineWriter({ write }, String, lost);
+
+  for (const line of ["a", "b"]) {
+    lines.write(line);
+    await lines.flushed();
+  }
+
+  assertEquals(tried, ["a\n", "b\n"]);
+  assertMatch(lost.text(), / 2\n$/);
 });
 
 Deno.test.each([
@@ -97,21 +166,15 @@ Deno.test.each([
   assertEquals(errorRecord(thrown, NOON, "/", "r1"), { time: TIME, id: "r1", route: "/", error, at: "" });
 });
 
-Deno.test("errorRecord() contains the source location of an error or its cause", () => {
+Deno.test("errorRecord() contains the first source location of an error or its cause in src of the service", () => {
   const sources = import.meta.resolve("../../src/");
+  const others = "  at f (file:///srv/src/app.ts:1:1)\n  at g (file:///srv/w-src/tests/time.ts:2:1)";
   const cause = new Error();
-  cause.stack = `Error: secret\n  at f (${sources}kv/store.ts:12:3)\n  at g (${sources}app.ts:1:1)`;
+  cause.stack =
+    `Error: secret\n${others}\n  at f (${sources}kv/store.ts:12:3)\n  at g (${sources}app.ts:1:1)`;
 
   assertEquals(errorRecord(cause, NOON, "/").at, "src/kv/store.ts:12");
   assertEquals(errorRecord(new Error("", { cause }), NOON, "/").at, "src/kv/store.ts:12");
-});
-
-Deno.test("errorRecord() skips source locations outside the folder src of the service", () => {
-  const error = new Error();
-  const others = "  at f (file:///srv/src/app.ts:1:1)\n  at g (file:///srv/w-src/tests/time.ts:2:1)";
-  error.stack = `Error: secret\n${others}\n  at h (${import.meta.resolve("../../src/app/app.ts")}:3:1)`;
-
-  assertEquals(errorRecord(error, NOON, "/").at, "src/app/app.ts:3");
 });
 
 Deno.test("createLog() removes secrets from a reason before truncating it to 200 characters", async () => {
@@ -125,47 +188,62 @@ Deno.test("createLog() removes secrets from a reason before truncating it to 200
   assertEquals(reasons, [`${"x".repeat(190)}[secret] i`, `${"x".repeat(188)} [secret]`]);
 });
 
-Deno.test("service logs KV's own message if KV fails, and names an item that it cannot read", async () => {
+Deno.test("service returns a bare 500 for an internal error, and logs where it was thrown", async () => {
   await using service = await Harness.open();
   service.expectsErrors = true;
-  const { apiKey: key } = await service.createAccount();
-  const thing = { name: "secret", weight: 1 };
-  const { getMany } = service.kv;
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  await service.kv.set(usageKey(id), new TextEncoder().encode("confidential"));
 
-  service.kv.getMany = () => Promise.reject(new TypeError("database or disk is full\n  at secret"));
-  const unavailable = await service.fetch("POST /v1/things", { key, json: thing });
-  service.kv.getMany = getMany;
-  await service.kv.set(["items", "things", 1], thing);
-  const corrupt = await service.fetch("GET /v1/things/1", { key });
+  const response = await service.fetch("GET /v1/things/1", { key, headers: { "x-request-id": "r1" } });
+
+  assertEquals(response.headers.get("x-request-id"), "r1");
+  await assertError(response, 500, "internal_error", /^Something went wrong in the service\.$/);
+  const [{ at = "", detail: _, ...record } = {}, ...others] = service.errors;
+  assertEquals(others, []);
+  const reason = "A row of usage is not JSON";
+  assertEquals(record, { time: TIME, id: "r1", route: "/v1/things/:thingId", error: "CorruptRow", reason });
+  assertMatch(at, /^src\/engine\/row\.ts:\d+$/);
+});
+
+Deno.test("service logs KV's own message if KV fails, and names an item that it cannot read", async () => {
+  await using workshop = await Workshop.open();
+  workshop.expectsErrors = true;
+  const thing = { name: "secret", weight: 1 };
+  const { getMany } = workshop.kv;
+
+  workshop.kv.getMany = () => Promise.reject(new TypeError("database or disk is full\n  at secret"));
+  const unavailable = await workshop.call("POST /v1/things", { json: thing });
+  workshop.kv.getMany = getMany;
+  await workshop.kv.set(["items", "things", 1], thing);
+  const corrupt = await workshop.call("GET /v1/things/1");
 
   assertEquals([unavailable.status, corrupt.status], [503, 500]);
-  const logged = service.errors.map(({ error, reason }) => [error, reason]);
+  const logged = workshop.errors.map(({ error, reason }) => [error, reason]);
   assertEquals(logged, [
     ["StoreUnavailable (TypeError)", "database or disk is full"],
     ["CorruptRow", "Item 1 of things is not a thing"],
   ]);
-  assertEquals(JSON.stringify(service.errors).includes("secret"), false);
+  assertEquals(JSON.stringify(workshop.errors).includes("secret"), false);
 });
 
 Deno.test("service logs each request with its ID, address, route, account, duration and error code", async () => {
   using time = new VirtualTime();
   await using service = await Harness.open();
-  const { account: { id: accountId }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
   const closed = await service.createAccount();
   await service.accounts.change(closed.account.id, { closedAt: service.now });
-  const headers = { "content-type": "application/json" };
   const pull = (controller: ReadableStreamDefaultController) => {
     service.now -= 1_000; // Setting the clock does not affect durations.
     time.now += 249.6;
     controller.close();
   };
-  const slow = new ReadableStream({ pull }, { highWaterMark: 0 });
+  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
 
   const responses = [
     await service.fetch("GET /v1/things?state=lost&private=1", { key, headers: { "x-request-id": "r1" } }),
     await service.fetch("PUT /v1/things/private", { key }),
     await service.fetch("PRIVATE /v1/private", { key }),
-    await service.fetch("POST /v1/things", { key, headers, body: slow }),
+    await service.fetch("POST /v1/things", { key, headers: JSON_TYPE, body }),
     await service.fetch("GET /v1/things", { key }),
     await service.fetch("GET /v1/things"),
     await service.fetch("GET /v1/things", { key: closed.apiKey }),
@@ -174,36 +252,21 @@ Deno.test("service logs each request with its ID, address, route, account, durat
   service.address = "2001:db8::/64";
   responses.push(await service.fetch("GET /health"));
 
-  const early = { time: TIME, address: ADDRESS };
-  const late = { time: "2027-01-15T11:59:59.000Z", address: ADDRESS, ms: 0 };
   const ids = responses.map(({ headers }) => headers.get("x-request-id"));
   assertEquals([ids[0], service.accesses.map(({ id }) => id)], ["r1", ids]);
-  assertEquals(service.accesses.map(({ id: _, ...record }) => record), [
-    { ...early, method: "GET", route: "/v1/things", status: 200, code: "", ms: 0, accountId },
-    {
-      ...early,
-      method: "PUT",
-      route: "/v1/things/:thingId",
-      status: 405,
-      code: "method_not_allowed",
-      ms: 0,
-      accountId,
-    },
-    { ...early, method: "other", route: "", status: 404, code: "not_found", ms: 0, accountId },
-    { ...early, method: "POST", route: "/v1/things", status: 400, code: "invalid_json", ms: 250, accountId },
-    { ...late, method: "GET", route: "/v1/things", status: 429, code: "rate_limit_minute", accountId },
-    { ...late, method: "GET", route: "/v1/things", status: 401, code: "missing_api_key", accountId: "" },
-    { ...late, method: "GET", route: "/v1/things", status: 401, code: "invalid_api_key", accountId: "" },
-    { ...late, method: "OPTIONS", route: "/v1/things", status: 204, code: "", accountId: "" },
-    {
-      ...late,
-      address: service.address,
-      method: "GET",
-      route: "/health",
-      status: 200,
-      code: "",
-      accountId: "",
-    },
+  const logged = service.accesses.map((
+    { id: _, time, address, method, route, status, code, ms, accountId },
+  ) => [time.slice(11, 19), address, method, route, status, code, ms, accountId]);
+  assertEquals(logged, [
+    ["12:00:00", ADDRESS, "GET", "/v1/things", 200, "", 0, id],
+    ["12:00:00", ADDRESS, "PUT", "/v1/things/:thingId", 405, "method_not_allowed", 0, id],
+    ["12:00:00", ADDRESS, "other", "", 404, "not_found", 0, id],
+    ["12:00:00", ADDRESS, "POST", "/v1/things", 400, "invalid_json", 250, id],
+    ["11:59:59", ADDRESS, "GET", "/v1/things", 429, "rate_limit_minute", 0, id],
+    ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "missing_api_key", 0, ""],
+    ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "invalid_api_key", 0, ""],
+    ["11:59:59", ADDRESS, "OPTIONS", "/v1/things", 204, "", 0, ""],
+    ["11:59:59", "2001:db8::/64", "GET", "/health", 200, "", 0, ""],
   ]);
 });
 
@@ -211,15 +274,14 @@ Deno.test("service logs the account of a refused request, and counts refusals by
   const inFlight = new InFlight();
   await using service = await Harness.open({ inFlight });
   const { account: { id: accountId }, apiKey: key } = await service.createAccount("free");
-  const ask = () => service.fetch("GET /v1/things", { key });
 
   await service.fetch("GET /v1/things", { key: `${key}x` });
   await getBanned(service, key);
   await service.app.settle();
   await service.accounts.suspend(accountId, service.now);
-  await ask();
+  await service.fetch("GET /v1/things", { key });
   await inFlight.stop();
-  await ask();
+  await service.fetch("GET /v1/things", { key });
 
   const lines = service.accesses.map(({ status, code, accountId }) => [status, code, accountId]);
   assertEquals([lines[0], ...lines.slice(-3)], [
@@ -234,37 +296,37 @@ Deno.test("service logs the account of a refused request, and counts refusals by
   assertEquals(service.events, [{ time: TIME, event: "ban", accountId, until }]);
 });
 
-for (const [environment, isShown] of [["staging", true], ["production", false]] as const) {
-  Deno.test(`service logs message and stack of an unexpected error in ${environment}: ${isShown}`, async () => {
-    const { errors, log } = open();
-    await using service = await Harness.open({ log, environment });
-    const { apiKey: key } = await service.createAccount();
-    const operation = service.app.operations.find(({ id }) => id === "listThings");
-    const respond = () => {
-      throw new RangeError("unexpected", { cause: new TypeError(`with ${key}`) });
-    };
-    Object.assign(operation ?? {}, { respond });
+/** Sends a request whose handler throws this. */
+async function fail(workshop: Workshop, error: Error): Promise<Response> {
+  const operation = workshop.app.operations.find(({ id }) => id === "listThings");
+  const respond = () => {
+    throw error;
+  };
+  Object.assign(operation ?? {}, { respond });
+  return await workshop.call("GET /v1/things");
+}
 
-    const { status } = await service.fetch("GET /v1/things", { key });
+Deno.test.each([["staging", true], ["production", false]] as const)(
+  "service logs message and stack of an unexpected error in %s: %s",
+  async (environment, isShown) => {
+    const { errors, log } = open();
+    await using workshop = await Workshop.open({ log, environment });
+    const error = new RangeError("unexpected", { cause: new TypeError(`with ${workshop.key}`) });
+
+    const { status } = await fail(workshop, error);
     await log.flushed();
 
     const [{ detail = "" } = {}, ...more] = errors.lines.map((line) => JSON.parse(line));
     assertEquals([status, more], [500, []]);
     assertEquals(/^RangeError: unexpected\n +at [^]*TypeError: with \[secret\]\n +at /.test(detail), isShown);
-    assertEquals(detail.includes(key), false);
-  });
-}
+    assertEquals(detail.includes(workshop.key), false);
+  },
+);
 
 Deno.test("service returns 400 with its faults if a handler throws Invalid", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount();
-  const operation = service.app.operations.find(({ id }) => id === "listThings");
-  const respond = () => {
-    throw new Invalid("Name must be red", "Weight must be 7");
-  };
-  Object.assign(operation ?? {}, { respond });
+  await using workshop = await Workshop.open();
 
-  const response = await service.fetch("GET /v1/things", { key });
+  const response = await fail(workshop, new Invalid("Name must be red", "Weight must be 7"));
 
   await assertError(response, 400, "invalid_request", /^Name must be red\. Weight must be 7\.$/);
 });

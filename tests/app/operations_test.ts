@@ -1,25 +1,25 @@
+// What holds for every operation, and for requests that match none.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { ACCESS, needsToken } from "../../src/resource/access.ts";
+import { BASE_PATH } from "../../src/resource/interface.ts";
+import { ERRORS } from "../../src/web/error.ts";
+import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
 import type { Access } from "../../src/web/operation.ts";
-import { ACCESS } from "../../src/resource/access.ts";
-import { assertEquals } from "@std/assert";
+import { assertError } from "../support/assertions.ts";
+import { call, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
+import { Harness } from "../support/harness.ts";
 import {
   addKnownAccounts,
   ALL,
   credentialFor,
   GOOD,
   GOOD_FOR_OPERATORS,
+  type Sample,
   SAMPLES,
 } from "../support/operations.ts";
-import { Workshop } from "../support/workshop.ts";
-
-/** Tables with counts of requests and with markers of commits. */
-const COUNTING = ["commits", "usage", "usage_days"];
-
-/** The rows of each table. */
-async function tablesOf({ kv }: Workshop): Promise<Map<string, string>> {
-  const rows = await Array.fromAsync(kv.list({ prefix: [] }));
-  const byTable = Map.groupBy(rows, ({ key }) => String(key[0]));
-  return new Map([...byTable].map(([table, rows]) => [table, Deno.inspect(rows)]));
-}
+import { HAMMER } from "../support/things.ts";
+import { NOON } from "../support/time.ts";
+import { PROVOCATIONS, provoke } from "./provocations.ts";
 
 Deno.test("SAMPLES has a valid request for every operation of the service", () => {
   const tableOf = (access: Access) => access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD;
@@ -32,47 +32,241 @@ Deno.test("SAMPLES has a valid request for every operation of the service", () =
   );
 });
 
-for (const { operation, target, request, status, changes } of SAMPLES) {
-  Deno.test(`${operation.id}() returns ${status} to ${target} and changes: ${changes.join(", ") || "nothing"}`, async () => {
-    await using workshop = await Workshop.open(ALL);
-    await workshop.add({ state: "new" });
-    await addKnownAccounts(workshop);
-    const before = await tablesOf(workshop);
+/** A service with every operation, and an account that has sent one request: it has added a thing. */
+async function open(): Promise<{ service: Harness; id: string; key: string }> {
+  const service = await Harness.open(ALL);
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  await service.fetch("POST /v1/things", { key, json: HAMMER });
+  await addKnownAccounts(service);
+  return { service, id, key };
+}
 
-    const response = await workshop.fetch(target, { ...request, ...credentialFor(operation, workshop.key) });
+/** A request, its status with a credential and without, who may send it, and the tables that it changes. */
+type Case = readonly [
+  target: string,
+  request: HarnessRequest,
+  status: number,
+  without: number,
+  access: Access,
+  changes?: readonly string[],
+];
 
-    assertEquals([response.status, await response.text() === ""], [status, status === 204]);
-    const after = await tablesOf(workshop);
-    const tables = new Set([...before.keys(), ...after.keys()]);
-    const changed = [...tables].filter((table) => before.get(table) !== after.get(table));
-    assertEquals(changed.filter((table) => !COUNTING.includes(table)).sort(), changes);
+const CASES: readonly Case[] = [
+  ...SAMPLES.map(({ operation: { access }, target, request, status, changes }): Case => {
+    return [target, request, status, access.hasCredential ? 401 : status, access, changes];
+  }),
+  ["HEAD /v1/things", {}, 200, 401, ACCESS.key],
+  ["GET /v1/things", { headers: { "if-none-match": "*" } }, 304, 401, ACCESS.key],
+  ["GET /v1/things?limit=0", {}, 400, 401, ACCESS.key],
+  ["GET /v1/things/999", {}, 404, 401, ACCESS.key],
+  ["POST /v1/things", { json: {} }, 400, 401, ACCESS.key],
+  ["POST /v1/things", { body: "x".repeat(70_000), headers: JSON_TYPE }, 413, 401, ACCESS.key],
+  ["PATCH /v1/things/1", { json: {}, headers: { "if-match": '"x"' } }, 412, 401, ACCESS.key],
+  ["GET /v1/nowhere", {}, 404, 404, ACCESS.key],
+  ["GET /v1", {}, 404, 404, ACCESS.key],
+  ["GET /v1/", {}, 404, 404, ACCESS.key],
+  ["GET /v1/%zz", {}, 404, 404, ACCESS.key],
+  ["PUT /v1/things", {}, 405, 405, ACCESS.key],
+  ["PROPFIND /v1/account", {}, 405, 405, ACCESS.key],
+  ["GET /v1/accounts", {}, 405, 405, ACCESS.key],
+  ["POST /v1/accounts", { json: {} }, 400, 400, ACCESS.address],
+  ["OPTIONS /v1/things", {}, 204, 204, ACCESS.public],
+  ["OPTIONS /v1/accounts", {}, 204, 204, ACCESS.public],
+  ["OPTIONS /v1/nowhere", {}, 404, 404, ACCESS.public],
+  ["GET /nowhere", {}, 404, 404, ACCESS.public],
+  ["GET /v10", {}, 404, 404, ACCESS.public],
+  ["PUT /health", {}, 405, 405, ACCESS.public],
+];
+
+/** Tables with counts of requests and with markers of commits. */
+const COUNTING = ["commits", "usage", "usage_days"];
+
+/** The rows of each other table. */
+async function tablesOf({ kv }: Harness): Promise<Map<string, string>> {
+  const rows = await Array.fromAsync(kv.list({ prefix: [] }));
+  const byTable = Map.groupBy(rows, ({ key }) => String(key[0]));
+  const tables = [...byTable].filter(([table]) => !COUNTING.includes(table));
+  return new Map(tables.map(([table, rows]) => [table, Deno.inspect(rows)]));
+}
+
+/** Asserts that a response describes these limits, or none if its path has none. */
+function assertLimits(target: string, { headers, status }: Response, limit: number, remaining: number): void {
+  // After a sign-up, the headers describe another limit.
+  if (target === "POST /v1/accounts" && status === 201) return;
+  const isLimited = / \/v1(\/|$)/.test(target);
+  const values = ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}`));
+  const expected = [`${limit}`, `${remaining}`, `${NOON / 1_000 + 60}`];
+  assertEquals(values, isLimited ? expected : [null, null, null]);
+  assertEquals(headers.has("ratelimit"), isLimited);
+}
+
+/** Asserts that the response has the headers of all, and those for pages of other origins, or no such headers. */
+function assertCommonHeaders({ headers }: Response, isOpen: boolean): void {
+  assertEquals(headers.get("x-content-type-options"), "nosniff");
+  assertMatch(headers.get("vary") ?? "", /^Origin/);
+  assertMatch(headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/);
+  const cors = [...headers.keys()].filter((name) => name.startsWith("access-control-"));
+  assertEquals(cors, isOpen ? ["access-control-allow-origin", "access-control-expose-headers"] : []);
+  assertEquals(headers.get("access-control-allow-origin"), isOpen ? "*" : null);
+}
+
+/** Remaining requests of the address, according to another request without a key, which counts. */
+async function leftOfAddress(service: Harness): Promise<number> {
+  return (await call(service)).remaining;
+}
+
+for (const [target, request, status, without, access, changes = []] of CASES) {
+  const payer = access === ACCESS.key || access === ACCESS.address ? access.name : "nobody";
+  const what = `returns ${status} to ${target}, charges it to ${payer}, and changes: ${
+    changes.join() || "-"
+  }`;
+  Deno.test(`service ${what}; without credentials it returns ${without}`, async () => {
+    const { service: opened, id, key } = await open();
+    await using service = opened;
+    const before = await tablesOf(service);
+    const credential = needsToken(access) ? credentialFor({ access }, key) : { key };
+    const headers = new Headers(request.headers);
+    headers.set("origin", "https://workshop.example");
+
+    const response = await service.fetch(target, { ...request, ...credential, headers });
+    await response.text(); // A command ends with its response.
+
+    assertEquals(response.status, status);
+    const [limit, left] = payer === "address" ? [60, 59] : [1_000, payer === "key" ? 998 : 999];
+    assertLimits(target, response, limit, left);
+    assertCommonHeaders(response, !needsToken(access));
+    const after = await tablesOf(service);
+    const tables = [...new Set([...before.keys(), ...after.keys()])];
+    assertEquals(tables.filter((table) => before.get(table) !== after.get(table)).sort(), changes);
+    await service.app.settle();
+    const usage = await service.accounts.usage(id);
+    assertEquals([usage.used, usage.usedToday], payer === "key" ? [2, 2] : [1, 1]);
+    const leftThen = await leftOfAddress(service);
+    assertEquals(leftThen, payer === "address" ? 58 : 59);
+
+    const anonymous = await service.fetch(target, request);
+    await anonymous.body?.cancel();
+
+    assertEquals(anonymous.status, without);
+    const charge = access === ACCESS.public ? 0 : 1;
+    assertLimits(target, anonymous, 60, leftThen - charge);
+    assertCommonHeaders(anonymous, false);
+    assertEquals(await leftOfAddress(service), leftThen - charge - 1);
   });
 }
 
+/** Headers that differ from one request to the next. */
+const VARYING = ["ratelimit", "x-ratelimit-remaining"];
+
 for (
-  const [operation, target] of [
-    ...SAMPLES.filter(({ operation }) => operation.method === "GET").map(({ operation, target }) =>
-      [operation, target] as const
-    ),
-    [{ access: ACCESS.key }, "GET /v1/things/2"] as const,
-    [{ access: ACCESS.key }, "GET /nothing"] as const,
+  const { operation, target } of [
+    ...SAMPLES.filter(({ operation }) => operation.method === "GET"),
+    { operation: { access: ACCESS.key }, target: "GET /v1/things/2" },
+    { operation: { access: ACCESS.key }, target: "GET /nothing" },
   ]
 ) {
   Deno.test(`service returns the status and headers of ${target} to HEAD`, async () => {
-    await using workshop = await Workshop.open(ALL);
-    await workshop.add({ state: "new" });
-    await addKnownAccounts(workshop);
-    // These differ from one request to the next.
-    const varying = ["ratelimit", "x-ratelimit-remaining"];
-    const send = (target: string) =>
-      workshop.fetch(target, {
-        ...credentialFor(operation, workshop.key),
-        headers: { "x-request-id": "r1" },
-      });
+    const { service: opened, key } = await open();
+    await using service = opened;
+    const request = { ...credentialFor(operation, key), headers: { "x-request-id": "r1" } };
 
-    const [get, head] = [await send(target), await send(target.replace("GET", "HEAD"))];
+    const get = await service.fetch(target, request);
+    const head = await service.fetch(target.replace("GET", "HEAD"), request);
 
-    const lasting = ({ headers }: Response) => [...headers].filter(([name]) => !varying.includes(name));
+    const lasting = ({ headers }: Response) => [...headers].filter(([name]) => !VARYING.includes(name));
     assertEquals([head.status, lasting(head)], [get.status, lasting(get)]);
+  });
+}
+
+Deno.test("operations have the statuses of success that the document lists, and no others", async () => {
+  for (const { operation, target, request, status } of SAMPLES) {
+    if (!isDocumented(operation, BASE_PATH)) continue;
+    const { service: opened, key } = await open();
+    await using service = opened;
+    const headers = operation.method === "GET" ? { "if-none-match": "*" } : {};
+
+    const again = await service.fetch(target, { key, ...request, headers });
+
+    // The harness compares their headers and bodies with the document.
+    const statuses = [...new Set([status, again.status])].map(String);
+    assertEquals([target, Object.keys(operation.answers)], [target, statuses]);
+  }
+});
+
+/** Codes of failures of the service or its store, and of a body that takes ten seconds. They are not provoked here. */
+const NOT_PROVOKED: readonly string[] = ["internal_error", "store_unavailable", "request_timeout"];
+/** Errors that follow from the access and the body of operations, as they are provoked: once for all that have both. */
+const PROVOKED = new Set<string>();
+
+for (const sample of SAMPLES) {
+  const { id, access, body, errors, isForMonitoring } = sample.operation;
+  const kinds = errorsOf(sample.operation).filter((kind) => {
+    const name = `${access.name} ${body !== undefined} ${kind.code}`;
+    // A service that stops still answers monitoring.
+    if (NOT_PROVOKED.includes(kind.code) || (isForMonitoring && kind.code === "service_stopping")) {
+      return false;
+    }
+    if (PROVOKED.has(name) && !errors.includes(kind)) return false;
+    PROVOKED.add(name);
+    return true;
+  });
+  if (kinds.length === 0) continue;
+  Deno.test(`${id}() returns the errors that it declares: ${kinds.map(({ code }) => code).join()}`, async () => {
+    for (const { code, status } of kinds) {
+      const provocation = PROVOCATIONS[code];
+      assert(provocation, `${code} cannot be provoked`);
+      await assertError(await provoke(provocation, sample), status, code);
+    }
+  });
+}
+
+Deno.test("operations declare every error of ERRORS except those of no operation, and no code twice", () => {
+  const declared = new Set(SAMPLES.flatMap(({ operation }) => errorsOf(operation)));
+
+  assertEquals(Object.values(ERRORS).filter((kind) => !declared.has(kind)), [ERRORS.method_not_allowed]);
+  assertEquals(new Set([...declared].map(({ code }) => code)).size, declared.size);
+});
+
+/** Refused or ignored: an unknown query parameter, and an unknown field if the request has a body. */
+function mistyped({ target, request }: Sample): [target: string, request: Sample["request"]] {
+  const json = request.json === undefined ? {} : { json: { ...Object(request.json), staet: 1 } };
+  return [`${target}?staet=1`, { ...request, ...json }];
+}
+
+for (const sample of SAMPLES) {
+  const { operation, status } = sample;
+  const { access, isExtension = false } = operation;
+  const isForClients = access === ACCESS.key || access === ACCESS.address;
+  const isStrict = (isForClients && isExtension) || access === ACCESS.operator;
+  const hasPreference = isForClients && !isStrict;
+  const title = hasPreference
+    ? "ignores unknown names, except with handling=strict"
+    : "ignores unknown names";
+  Deno.test(`${operation.id}() ${isStrict ? "refuses unknown names" : title}`, async () => {
+    const { service: opened, key } = await open();
+    await using service = opened;
+    const [target, request] = mistyped(sample);
+    const credential = credentialFor(operation, key);
+    const strict = { ...credential, headers: { prefer: "handling=strict" } };
+
+    const usual = await service.fetch(target, { ...request, ...credential });
+    const refused = await service.fetch(target, { ...request, ...strict });
+    const accepted = await service.fetch(sample.target, { ...sample.request, ...strict });
+
+    const applied = [usual, refused, accepted].map(({ headers }) => headers.get("preference-applied"));
+    assertEquals(applied, [null, ...(hasPreference ? ["handling=strict", "handling=strict"] : [null, null])]);
+    const statuses = [isStrict ? 400 : status, isStrict || hasPreference ? 400 : status, status];
+    assertEquals([usual, refused, accepted].map(({ status }) => status), statuses);
+    for (const response of [usual, refused].filter(({ status }) => status === 400)) {
+      const { message } = await response.clone().json();
+      await assertError(
+        response,
+        400,
+        "invalid_request",
+        /^The query parameter staet is unknown(; did you|\.)/,
+      );
+      assertEquals(message.includes("The field staet is unknown"), request.json !== undefined);
+    }
+    for (const response of [usual, refused, accepted]) if (!response.bodyUsed) await response.text();
   });
 }

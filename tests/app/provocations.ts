@@ -64,27 +64,16 @@ const WAYS = {
     },
   },
   account_suspended: {
-    act: async ({ service, apiKey, send }) => {
-      const account = await service.fetch("GET /v1/account", { key: apiKey });
-      await service.accounts.suspend((await account.json()).id, service.now);
-      return await send();
+    act: async (stage) => {
+      await stage.service.accounts.suspend(await idOf(stage), stage.service.now);
+      return await stage.send();
     },
   },
   sign_up_closed: { options: () => ({ signUpIsOpen: false }), act: ({ send }) => send() },
-  sign_up_limit: {
-    act: async ({ send }) => {
-      for (let count = 0; count < 5; count++) await send();
-      return await send();
-    },
-  },
+  sign_up_limit: { act: ({ send }) => sendAgain(5, send) },
   thing_not_found: { act: ({ send }) => send() },
   account_not_found: { act: ({ send }) => send() },
-  account_exists: {
-    act: async ({ send }) => {
-      await send();
-      return await send();
-    },
-  },
+  account_exists: { act: ({ send }) => sendAgain(1, send) },
   account_open: {
     act: async ({ service, send }) => {
       await addKnownAccounts(service, null);
@@ -116,18 +105,12 @@ const WAYS = {
       return send();
     },
   },
-  rotation_limit: {
-    act: async ({ send }) => {
-      for (let count = 0; count < MAX_ROTATIONS; count++) await send();
-      return await send();
-    },
-  },
+  rotation_limit: { act: ({ send }) => sendAgain(MAX_ROTATIONS, send) },
   queue_full: {
-    limits: { minute: 2_000, day: 2_000 },
-    act: async ({ send }) => {
-      let response = await send();
-      while (response.ok) response = await send();
-      return response;
+    act: async (stage) => {
+      const waiting = new Deno.KvU64(1_000n);
+      await stage.service.kv.set(["messages_waiting", await idOf(stage)], waiting);
+      return await stage.send();
     },
   },
 } as const satisfies Readonly<Record<string, Provocation>>;
@@ -154,6 +137,17 @@ export async function provoke(
         headers,
       }),
   });
+}
+
+/** The id of the account. */
+async function idOf({ service, apiKey: key }: Stage): Promise<string> {
+  return (await (await service.fetch("GET /v1/account", { key })).json()).id;
+}
+
+/** Sends the request after the same request has been sent this many times. */
+async function sendAgain(count: number, send: Stage["send"]): Promise<Response> {
+  for (let sent = 0; sent < count; sent++) await send();
+  return await send();
 }
 
 /** Sends the request after others that count toward the limits of the key and of the address. */

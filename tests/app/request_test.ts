@@ -1,8 +1,21 @@
+// How the service reads a request: its host, path, headers and names; and what it says of the faults in it.
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { createSuggester } from "../../src/app/arrival.ts";
 import { createRequestIds, hasValidHost, targetOf } from "../../src/app/request.ts";
+import { needsToken } from "../../src/resource/access.ts";
+import { SERVICE_HEADERS } from "../../src/resource/response_headers.ts";
+import { createCors } from "../../src/web/cors.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
+import { JSON_TYPE } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
+import { Description } from "../support/openapi.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
+import { HAMMER } from "../support/things.ts";
+import { thingsIn, Workshop } from "../support/workshop.ts";
+
+const OPERATIONS = SAMPLES.map(({ operation }) => operation);
+const STRICT = { prefer: "handling=strict" };
+const APPLIED = "preference-applied";
 
 function request(headers: Record<string, string> = {}): Request {
   return new Request("http://localhost/", { headers });
@@ -29,12 +42,10 @@ const BAD = 'a/v1/health a?b a#b "><script> user@things.example a:b a:123456 :80
 );
 
 Deno.test("hasValidHost() accepts only a valid host, with or without a port, or none", () => {
-  for (const host of [...GOOD, "", LONGEST]) {
-    assertEquals([host, hasValidHost(request({ host }), targetOf(request({ host }).url))], [host, true]);
-  }
-  for (const host of [...BAD, "a b", `a${LONGEST}`]) {
-    assertEquals([host, hasValidHost(request({ host }), targetOf(request({ host }).url))], [host, false]);
-  }
+  const isValid = (host: string) => hasValidHost(request({ host }), targetOf(request({ host }).url));
+
+  for (const host of [...GOOD, "", LONGEST]) assertEquals([host, isValid(host)], [host, true]);
+  for (const host of [...BAD, "a b", `a${LONGEST}`]) assertEquals([host, isValid(host)], [host, false]);
 });
 
 // With an absolute-form target, or over HTTP/2, the authority of the URL may differ from Host.
@@ -48,41 +59,13 @@ Deno.test.each([
   }
 });
 
-Deno.test.each([
-  ["http://things.example", "http://things.example"],
-  ["https://things.example", "https://things.example"],
-  // A vsock, which only a front end can reach.
-  ["http+vsock://things.example", "https://things.example"],
-  // Schemes that a client may send over HTTP/2.
-  ["javascript://things.example", "https://things.example"],
-  ["httpx://things.example", "https://things.example"],
-])("service starts URLs only with http or https: %s becomes %s", async (origin, base) => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount("free");
-  const send = (method: string, path: string, body: string | null) =>
-    service.app.fetch(
-      new Request(origin + path, {
-        method,
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body,
-      }),
-      { remoteAddr: { transport: "tcp", hostname: "192.0.2.1", port: 1 } },
-    );
-
-  const created = await send("POST", "/v1/things", '{"name":"Hammer","weight":1}');
-  await send("POST", "/v1/things", '{"name":"Tom","weight":1}');
-  const listed = await send("GET", "/v1/things?limit=1", null);
-
-  assertEquals([created.status, listed.status], [201, 200]);
-  assertEquals(created.headers.get("location"), `${base}/v1/things/1`);
-  assertEquals(created.headers.get("content-location"), `${base}/v1/things/1`);
-  assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/things`);
-});
-
 Deno.test("service rejects a bad Host on every path, and charges the key, or else the address", async () => {
-  for (const target of [...SAMPLES.map(({ target }) => target), "GET /nothing", "GET /v1x"]) {
-    await using service = await Harness.open(ALL);
+  await using service = await Harness.open(ALL);
+  for (
+    const [index, target] of [...SAMPLES.map(({ target }) => target), "GET /nothing", "GET /v1x"].entries()
+  ) {
     const { apiKey: key } = await service.createAccount("free");
+    service.address = `192.0.2.${index}`;
     const remaining: (string | null)[] = [];
 
     for (const caller of [{ key }, { key }, {}, {}]) {
@@ -94,28 +77,18 @@ Deno.test("service rejects a bad Host on every path, and charges the key, or els
 
     assertEquals([target, ...remaining], [target, "59", "58", "59", "58"]);
   }
-});
-
-Deno.test("service says that the Host was sent twice", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount();
-
-  const response = await service.fetch("GET /v1/things", {
-    key,
-    headers: { host: "a.example, b.example:80" },
-  });
-
-  await assertError(response, 400, "invalid_request", /^The Host was sent twice\.$/);
+  const headers = { host: "a.example, b.example:80" };
+  const twice = await service.fetch("GET /v1/things", { headers });
+  await assertError(twice, 400, "invalid_request", /^The Host was sent twice\.$/);
 });
 
 Deno.test("service checks Host and method of each request, even if the path was requested before", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount();
+  await using workshop = await Workshop.open();
   const statuses: number[] = [];
 
   for (const host of ["localhost:8000", "a/b", "", "a/b", "localhost:8000"]) {
     for (const method of ["GET", "PUT", "GET"]) {
-      statuses.push((await service.fetch(`${method} /v1/things`, { key, headers: { host } })).status);
+      statuses.push((await workshop.call(`${method} /v1/things`, { headers: { host } })).status);
     }
   }
 
@@ -124,32 +97,43 @@ Deno.test("service checks Host and method of each request, even if the path was 
 });
 
 Deno.test.each([
-  [undefined, "http://localhost:8000"],
-  ["https://things.example/workshop", "https://things.example/workshop"],
+  ["http://things.example", undefined, "http://things.example"],
+  ["https://things.example", undefined, "https://things.example"],
+  // A vsock, which only a front end can reach.
+  ["http+vsock://things.example", undefined, "https://things.example"],
+  // Schemes that a client may send over HTTP/2.
+  ["javascript://things.example", undefined, "https://things.example"],
+  ["httpx://things.example", undefined, "https://things.example"],
+  ["http://things.example", "https://things.example/workshop", "https://things.example/workshop"],
 ])(
-  "service with PUBLIC_URL %s starts its URLs with %s, and ignores forwarding headers",
-  async (publicUrl, base) => {
-    await using service = await Harness.open({ publicUrl });
-    const { apiKey: key } = await service.createAccount();
+  "service starts the URLs in its responses to %s with PUBLIC_URL (%s) or http or https: %s",
+  async (...row) => {
+    const [origin, publicUrl, base] = row;
+    await using workshop = await Workshop.open({ publicUrl });
+    await workshop.add({});
     const headers = {
-      "x-forwarded-host": "evil.example",
-      "x-forwarded-proto": "https",
+      ...{ ...JSON_TYPE, authorization: `Bearer ${workshop.key}` },
+      ...{ "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
       forwarded: "host=evil.example;proto=https",
     };
-    const json = { name: "Hammer", weight: 7 };
+    const send = (path: string, init: RequestInit) => {
+      const remoteAddr = { transport: "tcp", hostname: "192.0.2.1", port: 1 } as const;
+      return workshop.app.fetch(new Request(origin + path, { ...init, headers }), { remoteAddr });
+    };
 
-    const created = await service.fetch("POST /v1/things", { key, headers, json });
-    await service.fetch("POST /v1/things", { key, json });
-    const listed = await service.fetch("GET /v1/things?limit=1", { key, headers });
+    const created = await send("/v1/things", { method: "POST", body: JSON.stringify(HAMMER) });
+    const listed = await send("/v1/things?limit=1", {});
 
-    assertEquals(created.headers.get("location"), `${base}/v1/things/1`);
+    assertEquals([created.status, listed.status], [201, 200]);
+    assertEquals(created.headers.get("location"), `${base}/v1/things/2`);
+    assertEquals(created.headers.get("content-location"), `${base}/v1/things/2`);
     assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/things`);
   },
 );
 
 const GENERATED = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
 
-Deno.test("requestId() returns the client's ID of up to 64 visible characters, or generates one", () => {
+Deno.test("requestId() returns the client's ID of up to 64 visible characters, or generates another each time", () => {
   const requestId = createRequestIds();
   for (const id of ["7", "trace-1.2:3/4", "!~", "x".repeat(64)]) {
     assertEquals(requestId(request({ "x-request-id": id })), id);
@@ -157,13 +141,236 @@ Deno.test("requestId() returns the client's ID of up to 64 visible characters, o
   for (const id of ["", "two words", "tab\tbed", "caf\u00e9", "a, b", "x".repeat(65)]) {
     assertMatch(requestId(request({ "x-request-id": id })), GENERATED);
   }
+  const first = requestId(request());
+  assertMatch(first, GENERATED);
+  assertNotEquals(requestId(request()), first);
+  // The first of another process.
+  assertNotEquals(createRequestIds()(request()), createRequestIds()(request()));
 });
 
-Deno.test("requestId() generates a different ID for each request and in each process", () => {
-  const requestId = createRequestIds();
-  const [first, second] = [requestId(request()), requestId(request())];
+const OF_CLIENTS = OPERATIONS.filter(({ access, path }) => !needsToken(access) && path !== "/");
 
-  assertMatch(first, GENERATED);
-  assertNotEquals(second, first);
-  assertNotEquals(createRequestIds()(request()), first);
+Deno.test.each<[path: string, meant: string | undefined]>([
+  ...OF_CLIENTS.map(({ path }): [string, string] => [`${path.toUpperCase()}/`, path]),
+  ["/things", "/v1/things"],
+  ["/v1/things/", "/v1/things"],
+  ["/v1/Things", "/v1/things"],
+  ["/V1/THINGS//", "/v1/things"],
+  ["//v1///things", "/v1/things"],
+  ["/v1/Th%69ngs", "/v1/things"],
+  ["/things/7", "/v1/things/{thingId}"],
+  ["/v1//things/7/", "/v1/things/{thingId}"],
+  ["/Health/", "/health"],
+  ["/v1/thing", undefined],
+  ["/v1/things/7/owner", undefined],
+  ["/v2/things", undefined],
+  ["/things/%zz", undefined],
+  ["/v1/", undefined],
+  [`/${"/".repeat(50_000)}x`, undefined],
+  ["/v1/metrics", undefined],
+])("suggest(%s) is %s", (path, meant) => assertEquals(createSuggester(OPERATIONS)(path), meant));
+
+Deno.test("service suggests the path that a client may have meant, or else names the document", async () => {
+  await using service = await Harness.open(ALL);
+
+  for (
+    const [path, hint] of [
+      ["/Things/?limit=7", "Did you mean /v1/things?"],
+      ["/v1/metrics", "See /v1/openapi.json."],
+      ["/operator/v1/accounts/", "See /operator/v1/openapi.json."],
+    ] as const
+  ) {
+    const response = await service.fetch(`GET ${path}`);
+    const { message } = await response.clone().json();
+    await assertError(response, 404, "not_found");
+    assertEquals(message, `There is nothing at this path. ${hint}`);
+    const document = path.startsWith("/operator") ? "/operator/v1/openapi.json" : "/v1/openapi.json";
+    assertEquals(response.headers.get("link"), `<${document}>; rel="service-desc"`);
+  }
+  assertLimitHeaders(await service.fetch("GET /%761/th%69ngs"));
+});
+
+Deno.test("service returns 405 to other methods and 204 to OPTIONS, both with Allow", async () => {
+  await using workshop = await Workshop.open();
+
+  for (
+    const [method, path, allow] of [
+      ["PUT", "/v1/things", "GET, HEAD, OPTIONS, POST"],
+      ["POST", "/v1/things/1", "DELETE, GET, HEAD, OPTIONS, PATCH"],
+      ["HEAD", "/v1/account/key", "OPTIONS, POST"],
+      ["PROPFIND", "/health", "GET, HEAD, OPTIONS"],
+    ] as const
+  ) {
+    const refused = await workshop.call(`${method} ${path}`);
+    const options = await workshop.fetch(`OPTIONS ${path}`);
+
+    assertEquals([options.status, options.headers.get("allow"), options.body], [204, allow, null]);
+    assertEquals(refused.headers.get("allow"), allow);
+    await assertError(refused, 405, "method_not_allowed", RegExp(`^Allowed methods: ${allow}\\.$`));
+  }
+});
+
+const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS));
+const ORIGIN = { origin: "https://workshop.example" };
+
+/** Headers for tracing, as Sentry, Datadog and W3C Trace Context send them, beside one of the service. */
+const TRACED = "authorization,baggage,sentry-trace,traceparent,x-datadog-trace-id";
+
+Deno.test.each([
+  [TRACED, TRACED],
+  ["x".repeat(1_024), "x".repeat(1_024)],
+  ["x".repeat(1_025), undefined],
+  [undefined, undefined],
+])("createCors() allows in a preflight response the headers %s, up to 1 KiB", (asked, allowed) => {
+  const preflight = {
+    ...ORIGIN,
+    "access-control-request-method": "POST",
+    ...(asked !== undefined && { "access-control-request-headers": asked }),
+  };
+  const headers = new Headers({ allow: "GET, OPTIONS, POST", vary: "Origin" });
+
+  setCorsHeaders(new Request("http://localhost/", { method: "OPTIONS", headers: preflight }), headers);
+
+  assertEquals(Object.fromEntries(headers), {
+    allow: "GET, OPTIONS, POST",
+    vary: "Origin, Access-Control-Request-Headers",
+    "access-control-allow-origin": "*",
+    "access-control-allow-methods": "GET, OPTIONS, POST",
+    ...(allowed !== undefined && { "access-control-allow-headers": allowed }),
+    "access-control-max-age": "86400",
+  });
+});
+
+Deno.test("createCors() exposes Allow and exactly the headers that the document names", () => {
+  const named = Object.keys(new Description(OPERATIONS).document.components.headers);
+  const headers = new Headers();
+
+  setCorsHeaders(request(ORIGIN), headers);
+
+  const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
+  // Every page may read Cache-Control (Fetch standard).
+  assertEquals([...exposed, "Cache-Control"].sort(), [...named, "Allow"].sort());
+});
+
+Deno.test("service sends no CORS headers for any path of operators, known or not", async () => {
+  const preflight = { ...ORIGIN, "access-control-request-method": "GET" };
+  for (const options of [{}, ALL]) {
+    await using service = await Harness.open(options);
+    for (const path of ["", "/", "/v1", "/v1/nothing", "/v1/accounts"]) {
+      for (const [method, headers] of [["GET", ORIGIN], ["PUT", ORIGIN], ["OPTIONS", preflight]] as const) {
+        const response = await service.fetch(`${method} /operator${path}`, { headers });
+        const names = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
+        assertEquals([method, path, names], [method, path, []]);
+      }
+    }
+    const missing = await service.fetch("GET /operators", { headers: ORIGIN });
+    assertEquals(missing.headers.get("access-control-allow-origin"), "*");
+  }
+});
+
+const WRONG_KEY =
+  "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, " +
+  "with or without double quotes around them.";
+const WRONG_TAG = 'If-Match must be * or entity tags in double quotes, such as "a3219ffc0c406b50".';
+const SURROGATE = { name: "\ud800" };
+const TAG = { "if-match": "a" };
+
+Deno.test.each<[message: string, target: string, json: object | undefined, headers: Record<string, string>]>([
+  [
+    "The query parameter limit must be an integer from 1 to 100. The query parameter state must be one of new, " +
+    "used, lost. The query parameter cursor must be a cursor from a Link header of this service.",
+    ...["GET /v1/things?limit=0&state=broken&cursor=x", undefined, {}] as const,
+  ],
+  [
+    `${WRONG_KEY} The field name must not contain half a surrogate pair. ` +
+    "The field weight must be a number, not a string.",
+    ...["POST /v1/things", { ...SURROGATE, weight: "1" }, { "idempotency-key": "a b" }] as const,
+  ],
+  [
+    `${WRONG_TAG} The field name must have 1 to 255 characters. The field weight must not have a fraction.`,
+    ...["PATCH /v1/things/9", { weight: 1.5, name: "" }, TAG] as const,
+  ],
+  [
+    "The query parameter state is unknown. The field name must be a string. The field ids is unknown. " +
+    "The field Weight is unknown; did you mean weight? The field x is unknown.",
+    ...["PATCH /v1/things/1?state=1", { ids: 1, name: 7, Weight: 2, x: 3 }, STRICT] as const,
+  ],
+  [
+    "The query parameter limit must be an integer from 1 to 100. " +
+    "The query parameter State is unknown; did you mean state?",
+    ...["GET /v1/things?State=lost&State=lost&limit=0", undefined, STRICT] as const,
+  ],
+  [
+    'The query parameter day is unknown; did you mean days? The query parameter "\\u{202e}" is unknown.',
+    ...["GET /v1/account/usage?day=1&%E2%80%AE=1", undefined, STRICT] as const,
+  ],
+  ["The field id is unknown.", "POST /v1/things", { ...HAMMER, id: 1 }, STRICT],
+])("service reports all faults of a request at once: %s", async (message, target, json, headers) => {
+  await using workshop = await Workshop.open();
+  await workshop.add({});
+
+  const response = await workshop.call(target, { json, headers });
+
+  assertEquals((await response.clone().json()).message, message);
+  await assertError(response, 400, "invalid_request");
+});
+
+Deno.test("service reports an invalid ID or a malformed body alone, before other faults, and a missing thing last", async () => {
+  await using workshop = await Workshop.open();
+  const text = { ...TAG, "content-type": "text/plain" };
+  const faulty = { json: SURROGATE, headers: TAG };
+
+  for (
+    const [target, request, status, code, message] of [
+      ["PATCH /v1/things/hammer", faulty, 404, "thing_not_found", /./],
+      ["DELETE /v1/things/hammer", { headers: TAG }, 404, "thing_not_found", /./],
+      [
+        "PATCH /v1/things/9",
+        { headers: { ...TAG, ...JSON_TYPE }, body: "{" },
+        400,
+        "invalid_json",
+        /^The body/,
+      ],
+      ["PATCH /v1/things/9", { headers: text, body: "{}" }, 400, "invalid_content_type", /^The Content-Type/],
+      ["PATCH /v1/things/9", faulty, 400, "invalid_request", /^If-Match .*\. The field name /],
+      ["DELETE /v1/things/9", { headers: TAG }, 400, "invalid_request", /^If-Match/],
+      ["PATCH /v1/things/9", { json: HAMMER }, 404, "thing_not_found", /./],
+    ] as const
+  ) {
+    await assertError(await workshop.call(target, request), status, code, message);
+  }
+});
+
+Deno.test("service accepts what was read, changed and sent back", async () => {
+  await using workshop = await Workshop.open();
+  await workshop.add({ state: "new" }, { state: "new" });
+  const [read] = await thingsIn(await workshop.call("GET /v1/things/2"));
+
+  const response = await workshop.patch(2, { ...read, state: "lost" });
+
+  assertEquals([response.status, await response.json()], [200, { ...read, state: "lost" }]);
+});
+
+Deno.test("service handles each request as it prefers, even if it has answered the same query before", async () => {
+  await using workshop = await Workshop.open();
+
+  for (const [query, refusal] of [["?limit=1", 200], ["?Limit=1", 400]] as const) {
+    for (const prefer of ["", "handling=strict", "handling=lenient", "handling=strict"]) {
+      const isStrict = prefer === "handling=strict";
+      const { status, headers } = await workshop.call(`GET /v1/things${query}`, { headers: { prefer } });
+      const expected = isStrict ? [refusal, prefer] : [200, null];
+      assertEquals([query, prefer, status, headers.get(APPLIED)], [query, prefer, ...expected]);
+    }
+  }
+});
+
+Deno.test("createThing() replays a reply with the preference of the request, not of the first one", async () => {
+  await using workshop = await Workshop.open();
+
+  for (const [prefer, replayed] of [[STRICT, null], [{}, "true"], [STRICT, "true"]] as const) {
+    const headers = { "idempotency-key": "a", ...prefer };
+    const response = await workshop.call("POST /v1/things", { json: HAMMER, headers });
+    assertEquals(response.headers.get("idempotency-replayed"), replayed);
+    assertEquals(response.headers.get(APPLIED), prefer === STRICT ? "handling=strict" : null);
+  }
 });

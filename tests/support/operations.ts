@@ -9,7 +9,6 @@ import { OWN } from "../catalogue/operations.ts";
 import type { HarnessRequest } from "./client.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { HAMMER } from "./things.ts";
-import { Workshop } from "./workshop.ts";
 
 /** Options of a service with every operation. */
 export const ALL: HarnessOptions & { readonly operatorToken: string } = {
@@ -142,31 +141,4 @@ export function credentialFor(
 ): Pick<HarnessRequest, "key"> {
   if (access === ACCESS.key) return { key };
   return needsToken(access) ? { key: ALL.operatorToken } : {};
-}
-
-/** A response, its request, and the access of the operation. */
-export interface Answered {
-  readonly target: string;
-  readonly access: DeclaredOperation["access"];
-  readonly response: Response;
-}
-
-/** Paths and methods that match no operation. */
-const MISSES = ["GET /nothing", "GET /v1/nothing", "PUT /v1/things", "OPTIONS /v1/things"] as const;
-
-/** Sends valid requests with these headers, with and without credentials, and requests that match no operation. */
-export async function* answers(headers: Readonly<Record<string, string>>): AsyncGenerator<Answered> {
-  const misses = MISSES.map((
-    target,
-  ) => ({ operation: { access: ACCESS.key }, target, request: {} } as const));
-  for (const { operation, target, request } of [...SAMPLES, ...misses]) {
-    await using workshop = await Workshop.open(ALL);
-    await workshop.add({ state: "new" });
-    await addKnownAccounts(workshop);
-    for (const credential of [{}, credentialFor(operation, workshop.key)]) {
-      const response = await workshop.fetch(target, { ...request, ...credential, headers });
-      yield { target, access: operation.access, response };
-      if (!response.bodyUsed) await response.text();
-    }
-  }
 }
