@@ -1,42 +1,61 @@
-import { BASE_PATH } from "../../src/resource/interface.ts";
+// The OpenAPI documents: what they say is what the service does, and generators of clients can read it.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { interfaceForClients } from "../../src/app/document.ts";
+import { hasValidHost } from "../../src/app/request.ts";
+import { VERSION } from "../../src/app/version.ts";
+import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { ACCESS } from "../../src/resource/access.ts";
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { BASE_PATH } from "../../src/resource/interface.ts";
+import {
+  type Catalogue,
+  type Declaration,
+  type Resource,
+  resource,
+  ResourceError,
+} from "../../src/resource/mod.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../../src/web/json.ts";
 import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
 import { operation } from "../../src/web/operation.ts";
 import {
   date,
   int64,
   isValid,
+  named,
+  oneOf,
   optional,
   resolved,
   type Schema,
   text,
   timestamp,
 } from "../../src/web/schema.ts";
-import { interfaceForOperators } from "../../src/operator/operations.ts";
-import { parseJson } from "../../src/web/json.ts";
 import type { JsonSchema } from "../../src/web/schema_types.ts";
-import { hasValidHost } from "../../src/app/request.ts";
-import { ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
+import { FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
-import { addKnownAccounts, SAMPLES } from "../support/operations.ts";
+import { ALL, SAMPLES } from "../support/operations.ts";
+import { OF_THINGS, THINGS } from "../support/things.ts";
 import { Workshop } from "../support/workshop.ts";
-import { PROVOCATIONS, provoke } from "./provocations.ts";
-import { OF_THINGS } from "../support/things.ts";
 
-/** Codes of failures of the service or its store, and of a body that takes ten seconds. They are not provoked here. */
-const NOT_PROVOKED: readonly string[] = ["internal_error", "store_unavailable", "request_timeout"];
-const DESCRIPTION = new Description(SAMPLES.map(({ operation }) => operation));
+const OPERATIONS = SAMPLES.map(({ operation }) => operation);
+const DESCRIPTION = new Description(OPERATIONS);
 const { document: DOCUMENT } = DESCRIPTION;
 const DOCUMENTED = SAMPLES.filter(({ operation }) => isDocumented(operation, BASE_PATH));
 
+Deno.test("CHANGES.md starts with the current version, and the document has the version of the API", async () => {
+  const changes = await Deno.readTextFile(`${import.meta.dirname}/../../src/CHANGES.md`);
+  const { version, license } = OF_THINGS.interface;
+
+  assertEquals(/^## (.+)$/m.exec(changes)?.[1], VERSION);
+  const { info } = Object(DOCUMENT);
+  assertEquals([info.version, info.license], [version, license]);
+});
+
 Deno.test("openApiDocument() describes each operation below /v1 once, and whether it requires a key", () => {
-  const below = SAMPLES.filter(({ operation }) => operation.path.startsWith("/v1/"));
+  const below = OPERATIONS.filter(({ path }) => path.startsWith("/v1/"));
   const described = Object.values(DOCUMENT.paths).flatMap((item) => Object.values(item));
 
-  for (const { operation } of below) {
+  for (const operation of below) {
     const { operationId, security } = DESCRIPTION.describes(operation) ?? {};
     assertEquals([operationId, security === undefined], [operation.id, operation.access === ACCESS.key]);
   }
@@ -52,37 +71,30 @@ Deno.test("openApiDocument() has one server for all paths, as client generators 
   assert(!members.includes("servers"));
 });
 
-for (const sample of SAMPLES) {
-  const { id, isForMonitoring } = sample.operation;
-  Deno.test(`${id}() can return every error that it declares`, async () => {
-    for (const { code, status } of errorsOf(sample.operation)) {
-      // A service that stops still answers monitoring.
-      if (NOT_PROVOKED.includes(code) || (isForMonitoring && code === "service_stopping")) continue;
-      const provocation = PROVOCATIONS[code];
-      assert(provocation, `${code} cannot be provoked`);
-      await assertError(await provoke(provocation, sample), status, code);
-    }
-  });
+/** All objects in a part of a document, except examples. */
+function objectsIn(part: unknown): JsonObject[] {
+  if (Array.isArray(part)) return part.flatMap(objectsIn);
+  if (!isJsonObject(part)) return [];
+  const inner = Object.entries(part).filter(([name]) => name !== "example" && name !== "examples");
+  return [part, ...inner.flatMap(([, value]) => objectsIn(value))];
 }
 
-Deno.test("operations declare every error of ERRORS except those of no operation, and no code twice", () => {
-  const declared = new Set(SAMPLES.flatMap(({ operation }) => errorsOf(operation)));
-
-  assertEquals(Object.values(ERRORS).filter((kind) => !declared.has(kind)), [ERRORS.method_not_allowed]);
-  assertEquals(new Set([...declared].map(({ code }) => code)).size, declared.size);
-});
-
 Deno.test("openApiDocument() has examples that match their schemas", () => {
-  const seen = examples(DOCUMENT);
+  const seen = objectsIn(DOCUMENT).flatMap(({ schema, example, examples = [], ...own }) => {
+    const values = Array.isArray(examples)
+      ? examples
+      : Object.values(examples ?? {}).map((some) => some.value);
+    return [...(example === undefined ? [] : [example]), ...values]
+      .map((value) => ({ value, schema: isJsonObject(schema) ? schema : own }));
+  });
 
   assert(seen.length > 30);
-  for (const { schema, example } of seen) {
-    assertEquals([example, DESCRIPTION.problems(schema, example)], [example, []]);
+  for (const { schema, value } of seen) {
+    assertEquals([value, DESCRIPTION.problems(schema, value)], [value, []]);
   }
 });
 
 Deno.test("openApiDocument() and inputsOf() mark the required parameters", () => {
-  const words = { description: "A word" };
   const declared = operation({
     id: "getWord",
     method: "GET",
@@ -90,154 +102,194 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
     access: ACCESS.public,
     tag: { name: "Words", description: "Some words" },
     summary: "Get a word",
-    params: { word: text(words) },
-    query: { language: text(words), page: optional(text(words), "1"), author: optional(text()) },
+    params: { word: text() },
+    query: { language: text(), page: optional(text(), "1"), author: optional(text()) },
   }, () => new Response());
-  const required = ["word", "language"];
 
   const { parameters = [] } = new Description([declared]).describes(declared) ?? {};
-  assertEquals(parameters.filter(({ required }) => required).map(({ name }) => name), required);
   assertEquals(parameters.length, 4);
-  const inputs = inputsOf(declared).filter(({ isRequired }) => isRequired);
-  assertEquals(inputs.map(({ name }) => name), required);
+  const marked = parameters.filter(({ required }) => required).map(({ name }) => name);
+  assertEquals(marked, ["word", "language"]);
+  const inputs = inputsOf(declared).filter(({ isRequired }) => isRequired).map(({ name }) => name);
+  assertEquals(inputs, ["word", "language"]);
 });
 
-Deno.test("openApiDocument() and inputsOf() have the same parameters, and only accepted ones", () => {
+Deno.test("openApiDocument() has the parameters that operations accept, and marks those of extensions", () => {
+  const marked: string[] = [];
   for (const { operation } of DOCUMENTED) {
-    const { parameters = [] } = DESCRIPTION.describes(operation) ?? {};
-    const names = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
+    const { id, access, isExtension = false, body } = operation;
+    const { parameters = [], responses } = DESCRIPTION.describes(operation) ?? {};
+    const names = parameters.map(({ name }) => name);
+    const inputs = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
+    const isLenient = (access === ACCESS.key || access === ACCESS.address) && !isExtension;
+    const acceptsKeys = ["createThing", "createMessage"].includes(id);
 
-    assertEquals(names, parameters.map(({ name }) => name));
-    const acceptsKeys = ["createThing", "createMessage"].includes(operation.id);
-    assertEquals([operation.id, names.includes("Idempotency-Key")], [operation.id, acceptsKeys]);
+    assertEquals([id, inputs], [id, names]);
+    assertEquals([id, names.includes("Idempotency-Key")], [id, acceptsKeys]);
+    assertEquals([id, names.includes("Prefer")], [id, isLenient]);
+    assertEquals(JSON.stringify(responses).includes("Preference-Applied"), isLenient);
+    if (body) assertEquals(resolved(body).additionalProperties, isLenient ? undefined : false);
+    if (!isLenient || operation.tag !== THINGS.tag) continue;
+    const added = parameters.filter((one) => JSON.stringify(one).includes("not part of the original"));
+    marked.push(`${id}: ${added.map(({ name }) => name).join()}`);
   }
+
+  assertEquals(marked, [
+    "listThings: sort,cursor,If-None-Match,Prefer",
+    "createThing: Idempotency-Key,Prefer",
+    "getThing: If-None-Match,Prefer",
+  ]);
 });
 
 /** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
 function boundaryValues(
-  { type: types, enum: values, minLength, maxLength, maxItems, items, ...bounds }: JsonSchema,
-): {
-  good: readonly unknown[];
-  bad: readonly unknown[];
-} {
+  { type: types, enum: values, minLength, maxLength, minimum, maximum, maxItems = 1, items }: JsonSchema,
+): { good: readonly unknown[]; bad: readonly unknown[] } {
   const [type] = [types].flat();
   if (values) return { good: values, bad: ["x"] };
   if (type === "boolean") return { good: [true, false], bad: ["yes", 1] };
   if (type === "array") {
-    const [item] = boundaryValues(items ?? {}).good;
-    const lengths = (...lengths: number[]) => lengths.map((length) => new Array(length).fill(item ?? "x"));
-    return { good: lengths(0, maxItems ?? 1), bad: lengths((maxItems ?? 1) + 1) };
+    const [item = "x"] = boundaryValues(items ?? {}).good;
+    const list = (length: number) => new Array(length).fill(item);
+    return { good: [list(0), list(maxItems)], bad: [list(maxItems + 1)] };
   }
   assert(type === "string" || type === "integer", `No bounds are known for ${type}`);
-  const { minimum, maximum } = bounds;
   const [low, high] = type === "string" ? [minLength, maxLength] : [minimum, maximum];
   if (low === undefined || high === undefined) return { good: [], bad: [] };
   const valueOf = (edge: number) => type === "string" ? "x".repeat(edge) : edge;
   return { good: [low, high].map(valueOf), bad: [low - 1, high + 1].map(valueOf) };
 }
 
-for (const { operation, target } of DOCUMENTED) {
-  const { id, query, body } = operation;
+for (const { operation, target, status } of DOCUMENTED) {
+  const { id, path, query, body } = operation;
   const inputs = inputsOf(operation).filter(({ place }) => place === "query" || place === "body");
   if (inputs.length === 0) continue;
   Deno.test(`openApiDocument() describes the query and body that ${id}() accepts`, async () => {
     await using workshop = await Workshop.open();
+    await workshop.add({});
     const example = body && resolved(body).examples?.[0];
     let count = 0;
+    /** Sends a request, of another address each time and, unless it changes a thing, of another account. */
     const send = async (search: string, member: object) => {
       workshop.address = `192.0.2.${count++}`;
-      await workshop.add({ state: "new" });
-      const { apiKey } = await workshop.createAccount();
-      const key = /\{/.test(operation.path) ? workshop.key : apiKey;
-      const path = target.replace(/\/1$/, `/${count}`);
-      return await workshop.fetch(path + search, {
-        key,
-        ...(body ? { json: { ...Object(example), ...member } } : {}),
-      });
+      const key = path.includes("{") ? workshop.key : (await workshop.createAccount()).apiKey;
+      const json = body && { ...Object(example), ...member };
+      return await workshop.fetch(target + search, { key, json });
     };
 
     for (const { name, place, isRequired, schema } of inputs) {
-      const inQuery = place === "query";
       const outcomeOf = async (value: unknown) => {
-        const { ok, status } = await (inQuery ? send(`?${name}=${value}`, {}) : send("", { [name]: value }));
-        return ok ? "good" : status === 400 ? "bad" : `${status}`;
+        const sent = place === "query" ? send(`?${name}=${value}`, {}) : send("", { [name]: value });
+        const response = await sent;
+        return response.ok ? "good" : response.status === 400 ? "bad" : `${response.status}`;
       };
-      const outcomesOf = async (values: readonly unknown[]) => {
-        const outcomes: string[] = [];
-        for (const value of values) outcomes.push(await outcomeOf(value));
-        return new Set(outcomes);
-      };
-      if (inQuery && query[name]?.json.type !== "array") {
-        const twice = await send(`?${name}=1&${name}=1`, {});
-        await assertError(
-          twice,
-          400,
-          "invalid_request",
-          RegExp(`^The query parameter ${name} must be given at most once`),
-        );
+      if (place === "query" && query[name]?.json.type !== "array") {
+        const twice = RegExp(`^The query parameter ${name} must be given at most once`);
+        await assertError(await send(`?${name}=1&${name}=1`, {}), 400, "invalid_request", twice);
       }
-      if (!inQuery) {
-        assertEquals([await outcomeOf(undefined), await outcomeOf(null)], [
-          isRequired ? "bad" : "good",
-          Array.isArray(schema.type) ? "good" : "bad",
-        ]);
+      if (place === "body") {
+        const absent = [await outcomeOf(undefined), await outcomeOf(null)];
+        assertEquals(absent, [isRequired ? "bad" : "good", Array.isArray(schema.type) ? "good" : "bad"]);
       }
-      const { good, bad } = boundaryValues(schema);
-      assertEquals([name, await outcomesOf(good)], [name, new Set(good.map(() => "good"))]);
-      assertEquals([name, await outcomesOf(bad)], [name, new Set(bad.map(() => "bad"))]);
+      for (const [outcome, values] of Object.entries(boundaryValues(schema))) {
+        for (const value of values) {
+          assertEquals([name, value, await outcomeOf(value)], [name, value, outcome]);
+        }
+      }
     }
+    const { required } = DESCRIPTION.describes(operation)?.requestBody ?? {};
+    if (required === undefined) return;
+    assertEquals((await workshop.call(target)).status, required ? 400 : status);
   });
 }
 
-/** Names, and whether each is valid for a thing and for an account; `refused` if the document does not tell. */
-const NAMES: readonly [name: unknown, thing: string, account: string][] = [
-  ...[
-    "Hammer",
-    "  Hammer ",
-    "\u3000犬",
-    "🐶",
-    "a\u00adb",
-    "'\"\\/$^",
-    "e\u0301",
-    "\u200b",
-    "\u2028x",
-    "x".repeat(100),
-  ]
-    .map((name): [string, string, string] => [name, "good", "good"]),
-  ...["", " ", " ".repeat(100), "a\u0000", "\u001b[2J", "a\tb", "a\n", "\r", "\u007fa"]
-    .map((name): [string, string, string] => [name, "bad", "bad"]),
-  ...["\u00a0\u3000\u2003", "\ufeff", "\u2028\u2029", "\u0080", "\u0085a", "a\u009f"]
-    .map((name): [string, string, string] => [name, "refused", "refused"]),
-  ...[0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069]
-    .map((code): [string, string, string] => [`Hammer${String.fromCodePoint(code)}`, "good", "refused"]),
-  ...[0x61b, 0x200d, 0x2010, 0x202f, 0x2065, 0x206a, 0xa0, 0x7e].map((code): [string, string, string] => [
-    `Hammer${String.fromCodePoint(code)}`,
-    "good",
-    "good",
-  ]),
-  ["x".repeat(101), "good", "bad"],
-  ["🐶".repeat(255), "good", "bad"],
-  ["🐶".repeat(256), "bad", "bad"],
-  [null, "bad", "bad"],
-  [7, "bad", "bad"],
+const USUAL = [
+  "Hammer",
+  "  Hammer ",
+  "\u3000犬",
+  "🐶",
+  "a\u00adb",
+  "'\"\\/$^",
+  "e\u0301",
+  "\u200b",
+  "\u2028x",
+];
+const BLANK = ["", " ", " ".repeat(100), "a\u0000", "\u001b[2J", "a\tb", "a\n", "\r", "\u007fa"];
+const BEYOND_ASCII = ["\u00a0\u3000\u2003", "\ufeff", "\u2028\u2029", "\u0080", "\u0085a", "a\u009f"];
+const DIRECTIONS = "\u061c \u200e \u200f \u202a \u202b \u202c \u202d \u202e \u2066 \u2067 \u2068 \u2069"
+  .split(" ");
+const BESIDE_THEM = "\u061b \u200d \u2010 \u202f \u2065 \u206a \u00a0 ~".split(" ");
+const GOOD = [...USUAL, ...BESIDE_THEM.map((text) => `Hammer${text}`), "x".repeat(100)];
+const TURNED = DIRECTIONS.map((text) => `Hammer${text}`);
+
+/** Names of things and of accounts: valid ones, invalid ones, and those that are refused although documents allow them. */
+const NAMES: Readonly<Record<"thing" | "account", readonly (readonly unknown[])[]>> = {
+  thing: [
+    [...GOOD, ...TURNED, "x".repeat(101), "🐶".repeat(255)],
+    [...BLANK, "🐶".repeat(256), null, 7],
+    BEYOND_ASCII,
+  ],
+  account: [GOOD, [...BLANK, "x".repeat(101), "🐶".repeat(256), null, 7], [...BEYOND_ASCII, ...TURNED]],
+};
+
+/** A schema, and JSON texts: valid ones, invalid ones, and those that are refused although the document allows them. */
+type Values = readonly [what: string, Schema, ...values: readonly (readonly string[])[]];
+
+const VALUES: readonly Values[] = [
+  ...DOCUMENTED.flatMap(({ operation: { id, body, tag } }): Values[] => {
+    if (!body || !resolved(body).properties?.["name"]) return [];
+    const example = Object(resolved(body).examples?.[0]);
+    const values = NAMES[tag === THINGS.tag ? "thing" : "account"];
+    return [[
+      `names in ${id}()`,
+      body,
+      ...values.map((names) => jsonOf(names.map((name) => ({ ...example, name })))),
+    ]];
+  }),
+  [
+    "date",
+    date(),
+    jsonOf(["0000-01-01", "2000-02-29", "2027-12-31", "2028-02-29", "9999-12-31"]),
+    jsonOf([
+      ...["1900-02-29", "2027-02-29", "2027-02-30", "2027-04-31", "2027-01-00", "2027-00-01", "2027-13-01"],
+      "+02027-01-01",
+    ]),
+  ],
+  [
+    "date-time",
+    timestamp(),
+    jsonOf([
+      ...["0000-01-01T00:00:00Z", "2028-02-29t23:59:59z", "2027-12-31T00:00:00.123456789+23:59"],
+      ...["9999-12-31T23:59:59.9-23:59", "2027-01-15T12:00:00-00:00"],
+    ]),
+    jsonOf([
+      ...["2027-02-29T00:00:00Z", "2027-02-30T00:00:00Z", "2027-04-31T00:00:00Z", "2027-13-01T00:00:00Z"],
+      ...["2027-01-15T24:00:00Z", "2027-01-15T23:60:00Z", "2027-01-15T12:00:60Z", "2027-01-15T12:00:00"],
+      ...["2027-01-15T12:00:00+24:00", "2027-01-15T12:00:00+01:60", "2027-01-15T12:00Z", "2027-01-15"],
+    ]),
+    jsonOf(["2016-12-31T23:59:60Z", "2027-01-15 12:00:00Z", "2027-01-15T12:00:00.1234567890Z"]),
+  ],
+  [
+    "int64",
+    int64(),
+    ["9223372036854775807", "-9223372036854775808", "1.0", "1e3"],
+    ["1.5", '"1"', "true"],
+    ["9223372036854775808", "-9223372036854775809"],
+  ],
 ];
 
-for (const { operation, target } of DOCUMENTED) {
-  const { id, body } = operation;
-  if (!body || !resolved(body).properties?.["name"]) continue;
-  Deno.test(`openApiDocument() allows the names that ${id}() accepts, and no others in ASCII`, async () => {
-    await using workshop = await Workshop.open();
-    await workshop.add({ state: "new" });
+function jsonOf(values: readonly unknown[]): string[] {
+  return values.map((value) => JSON.stringify(value));
+}
 
-    for (const [index, [name, thing, account]] of NAMES.entries()) {
-      workshop.address = `192.0.2.${index}`;
-      const json = { ...Object(resolved(body).examples?.[0]), name };
-      const response = await workshop.call(target, { json });
-      const expected = operation.tag?.name === "Things" ? thing : account;
-      assertEquals([name, DESCRIPTION.problems(body.json, json).length > 0], [name, expected === "bad"]);
-      if (expected !== "good") await assertError(response, 400, "invalid_request", /^The field name must /);
-      else assertEquals([name, response.ok, (await response.json()).name], [name, true, name]);
-    }
+for (const [what, schema, valid = [], invalid = [], refused = []] of VALUES) {
+  Deno.test(`service accepts ${what} at the edges only if the document allows it`, () => {
+    const isAccepted = (text: string) => isValid(schema, parseJson(text));
+    const isAllowed = (text: string) => DESCRIPTION.problems(schema.json, JSON.parse(text)).length === 0;
+
+    for (const text of valid) assertEquals([text, isAccepted(text), isAllowed(text)], [text, true, true]);
+    for (const text of invalid) assertEquals([text, isAccepted(text), isAllowed(text)], [text, false, false]);
+    for (const text of refused) assertEquals([text, isAccepted(text), isAllowed(text)], [text, false, true]);
   });
 }
 
@@ -248,165 +300,172 @@ Deno.test("openApiDocument() has no pattern for names in responses, because rows
   assertEquals(Thing?.properties?.["name"]?.pattern, undefined);
 });
 
-/** Values of a format: valid ones, invalid ones, and those that are valid, but that the service refuses. */
-const FORMATS: readonly [schema: Schema, valid: string[], invalid: string[], refused: string[]][] = [
-  [
-    date(),
-    ["0000-01-01", "2000-02-29", "2027-12-31", "2028-02-29", "9999-12-31"].map(quoted),
-    [
-      "1900-02-29",
-      "2027-02-29",
-      "2027-02-30",
-      "2027-04-31",
-      "2027-01-00",
-      "2027-00-01",
-      "2027-13-01",
-      "+02027-01-01",
-    ]
-      .map(quoted),
-    [],
-  ],
-  [
-    timestamp(),
-    [
-      ...["0000-01-01T00:00:00Z", "2028-02-29t23:59:59z", "2027-12-31T00:00:00.123456789+23:59"],
-      ...["9999-12-31T23:59:59.9-23:59", "2027-01-15T12:00:00-00:00"],
-    ].map(quoted),
-    [
-      ...["2027-02-29T00:00:00Z", "2027-02-30T00:00:00Z", "2027-04-31T00:00:00Z", "2027-13-01T00:00:00Z"],
-      ...[
-        "2027-01-15T24:00:00Z",
-        "2027-01-15T23:60:00Z",
-        "2027-01-15T12:00:60Z",
-        "2027-01-15T12:00:00+24:00",
-      ],
-      ...["2027-01-15T12:00:00+01:60", "2027-01-15T12:00:00", "2027-01-15T12:00Z", "2027-01-15"],
-    ].map(quoted),
-    ["2016-12-31T23:59:60Z", "2027-01-15 12:00:00Z", "2027-01-15T12:00:00.1234567890Z"].map(quoted),
-  ],
-  [
-    int64(),
-    ["9223372036854775807", "-9223372036854775808", "1.0", "1e3"],
-    ["1.5", '"1"', "true"],
-    ["9223372036854775808", "-9223372036854775809"],
-  ],
-];
-
-function quoted(text: string): string {
-  return JSON.stringify(text);
-}
-
-for (const [schema, valid, invalid, refused] of FORMATS) {
-  Deno.test(`service accepts ${schema.json.format} at its edges only if the document allows it`, () => {
-    const isAccepted = (text: string) => isValid(schema, parseJson(text));
-    const isAllowed = (text: string) => DESCRIPTION.problems(schema.json, JSON.parse(text)).length === 0;
-
-    for (const text of valid) assertEquals([text, isAccepted(text), isAllowed(text)], [text, true, true]);
-    for (const text of invalid) assertEquals([text, isAccepted(text), isAllowed(text)], [text, false, false]);
-    for (const text of refused) assertEquals([text, isAccepted(text), isAllowed(text)], [text, false, true]);
-  });
-}
-
-Deno.test("service sends a Location that is a URI as the document defines it, whatever the Host", () => {
-  const { schema } = DOCUMENT.components.headers.Location ?? {};
-  assert(schema);
-  for (
-    const host of ["a_b.example:65535", "-.", "192.0.2.1", "[::ffff:192.0.2.1]:1", "xn--bcher-kva.example"]
-  ) {
+Deno.test.each(["a_b.example:65535", "-.", "192.0.2.1", "[::ffff:192.0.2.1]:1", "xn--bcher-kva.example"])(
+  "service sends a Location that is a URI as the document defines it to the Host %s",
+  (host) => {
+    const { schema = {} } = DOCUMENT.components.headers.Location ?? {};
     const target = { origin: `http://${host}`, path: "/", query: "" };
-    assert(hasValidHost(new Request("http://localhost/", { headers: { host } }), target), host);
-    assertEquals(DESCRIPTION.problems(schema, `${target.origin}/v1/things/1`), [], host);
-  }
-});
 
-Deno.test("openApiDocument() has no format whose edges are not tried", () => {
-  const operators = new Description(
-    SAMPLES.map(({ operation }) => operation),
-    interfaceForOperators(OF_THINGS),
-  );
-  const text = JSON.stringify([DOCUMENT, operators.document]);
-  const formats = new Set([...text.matchAll(/"format":"([^"]+)"/g)].map(([, format]) => format));
-
-  assertEquals([...formats].sort(), [...FORMATS.map(([{ json }]) => json.format ?? ""), "uri"].sort());
-});
-
-Deno.test("openApiDocument() marks the bodies that may be omitted", async () => {
-  for (const { operation, target, status } of DOCUMENTED) {
-    const { required } = DESCRIPTION.describes(operation)?.requestBody ?? {};
-    if (required === undefined) continue;
-    await using workshop = await Workshop.open();
-    await workshop.add({ state: "new" });
-
-    assertEquals([target, (await workshop.call(target)).status], [target, required ? 400 : status]);
-  }
-});
-
-Deno.test("openApiDocument() lists the success responses of every operation", async () => {
-  for (const { operation, target, request, status } of DOCUMENTED) {
-    await using workshop = await Workshop.open();
-    await workshop.add({ state: "new" });
-    await addKnownAccounts(workshop);
-    const headers = operation.method === "GET" ? { "if-none-match": "*" } : {};
-
-    const again = await workshop.call(target, { ...request, headers });
-
-    // The harness compares their headers and bodies with the document.
-    const statuses = [...new Set([status, again.status])].map(String);
-    assertEquals([target, Object.keys(operation.answers)], [target, statuses]);
-  }
-});
+    assert(hasValidHost(new Request("http://localhost/", { headers: { host } }), target));
+    assertEquals(DESCRIPTION.problems(schema, `${target.origin}/v1/things/1`), []);
+    assert(DESCRIPTION.problems(schema, "things 1").length > 0);
+  },
+);
 
 Deno.test("Description.check() rejects a status, header, type or body that is not in the document", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount();
-  const good = await service.fetch("GET /v1/things", { key });
-  const { headers } = good;
-  const without = new Headers(headers);
-  without.delete("X-RateLimit-Reset");
+  await using workshop = await Workshop.open();
+  const good = await workshop.call("GET /v1/things");
+  const refusal = await workshop.call("GET /v1/things?limit=0");
+  const refused = await refusal.clone().json();
+  const { "x-ratelimit-reset": _, ...without } = Object.fromEntries(good.headers);
+  const changed = (more: object) => ({ headers: { ...Object.fromEntries(good.headers), ...more } });
   const check = (response: Response, path = "/v1/things") => DESCRIPTION.check("GET", path, response);
 
   await check(good);
   await check(good, "/v1/things?limit=1");
-  await assertRejects(() => check(new Response("[]", { status: 202, headers })), Error, "no such status");
-  await assertRejects(
-    () => check(new Response("[]", { headers: without })),
-    Error,
-    "X-RateLimit-Reset is missing",
-  );
-  await assertRejects(
-    () => check(new Response("[]", { headers: { ...Object.fromEntries(headers), "x-secret": "1" } })),
-    Error,
-    "x-secret is not in the document",
-  );
-  await assertRejects(
-    () =>
-      check(new Response("[]", { headers: { ...Object.fromEntries(headers), "content-type": "text/html" } })),
-    Error,
-    "Content-Type is text/html",
-  );
-  await assertRejects(() => check(new Response('[{"id":0}]', { headers })), Error, "/0/id must be >= 1");
-  await assertRejects(() => check(new Response("[", { headers })), Error, "SyntaxError");
-  await assertRejects(() => check(good, "/v1/other"), Error, "no such operation");
-  const refusal = await service.fetch("GET /v1/things?limit=0", { key });
   await check(refusal);
-  const other = { ...await refusal.clone().json(), code: "thing_not_found" };
-  await assertRejects(
-    () => check(Response.json(other, refusal)),
-    Error,
-    "The code thing_not_found is not declared",
+  await assertRejects(() => check(good, "/v1/other"), Error, "no such operation");
+  for (
+    const [response, problem] of [
+      [new Response("[]", { status: 202, ...changed({}) }), "no such status"],
+      [new Response("[]", { headers: without }), "X-RateLimit-Reset is missing"],
+      [new Response("[]", changed({ "x-secret": "1" })), "x-secret is not in the document"],
+      [new Response("[]", changed({ "content-type": "text/html" })), "Content-Type is text/html"],
+      [new Response('[{"id":0}]', changed({})), "/0/id must be >= 1"],
+      [new Response("[", changed({})), "SyntaxError"],
+      [
+        Response.json({ ...refused, code: "thing_not_found" }, refusal),
+        "The code thing_not_found is not declared",
+      ],
+    ] as const
+  ) {
+    await assertRejects(() => check(response), Error, problem);
+  }
+});
+
+const REFERENCE = "#/components/responses/";
+
+for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(OF_THINGS)]) {
+  const { document } = new Description(OPERATIONS, described);
+  const { schemas, responses } = document.components;
+  const operations = Object.values(document.paths).flatMap((item) => Object.entries(item));
+
+  Deno.test(`patterns in ${described.path} can be read in all languages`, () => {
+    const patterns = objectsIn(document).flatMap(({ pattern }) =>
+      pattern === undefined ? [] : [`${pattern}`]
+    );
+
+    assert(patterns.length > 1);
+    assertEquals(patterns.filter((pattern) => /\\(?![dswx])|\\x[89a-f]|\(\?|[^ -~]/i.test(pattern)), []);
+  });
+
+  Deno.test(`integers in ${described.path} that need more than 32 bits are int64`, () => {
+    const large = objectsIn(document).filter(({ maximum }) => Number(maximum) >= 2 ** 31);
+
+    assert(large.length > 0);
+    assertEquals(large.filter(({ format }) => format !== "int64"), []);
+  });
+
+  Deno.test(`schemas of ${described.path} have names for which generators for Go can add constructors`, () => {
+    const names = Object.keys(schemas);
+
+    assert(names.includes("AccountCreation"));
+    assertEquals(names.filter((name) => names.includes(`New${name}`)), []);
+  });
+
+  Deno.test(`operations of ${described.path} share one error response for each status, and a default`, () => {
+    const names = new Map([["400", "BadRequest"], ["429", "TooManyRequests"], ["default", "Default"]]);
+
+    for (const [, operation] of operations) {
+      assert(operation.responses["default"]);
+      for (const [status, response] of Object.entries(operation.responses)) {
+        if (!("$ref" in response)) continue;
+        const name = response.$ref.replace(REFERENCE, "");
+        assertEquals([status, name], [status, names.get(status) ?? name]);
+        names.set(status, name);
+      }
+    }
+    assertEquals(Object.keys(responses).sort(), [...names.values()].sort());
+  });
+
+  Deno.test(`errors of ${described.path} have an open code whose known values include those of proxies`, () => {
+    const { type, enum: values, description = "", "x-extensible-enum": known = [] } =
+      schemas["Error"]?.properties?.["code"] ?? {};
+    const declared = OPERATIONS.filter((own) => isDocumented(own, described.path)).flatMap(errorsOf);
+
+    assertEquals([type, values], ["string", undefined]);
+    const codes = [...declared.map(({ code }) => code), "too_many_connections", "service_unreachable"];
+    assertEquals(codes.filter((code) => !known.includes(code)), []);
+    assertEquals(known.filter((code) => !description.includes(code)), []);
+  });
+
+  Deno.test(`responses of ${described.path} may have further fields`, () => {
+    const answers = operations.flatMap(([, { responses }]) => Object.values(responses));
+    const referenced = JSON.stringify([answers, responses]).matchAll(/#\/components\/schemas\/(\w+)/g);
+    const bodies = [...new Set([...referenced].map(([, name = ""]) => schemas[name]))];
+
+    assert(bodies.length > 4);
+    const closed = objectsIn([answers, bodies]).filter((schema) => schema["additionalProperties"] === false);
+    assertEquals(closed, []);
+  });
+
+  Deno.test(`PATCH operations of ${described.path} have merge patches, and all have a bearer token`, () => {
+    const types = operations.filter(([method]) => method === "patch")
+      .map(([, { requestBody }]) => Object.keys(requestBody?.content ?? {}));
+
+    assert(types.length > 0);
+    assertEquals(types, types.map(() => ["application/merge-patch+json"]));
+    assertEquals(document.security, [{ bearer: [] }]);
+    assertEquals(Object.keys(document.components.securitySchemes), ["bearer"]);
+  });
+}
+
+/** Declares a kind of cups. */
+type Cups = Omit<Declaration<{ kind: Schema<string> }>, "rules" | "extend">;
+
+const CUPS: Cups = {
+  name: "cups",
+  item: "Cup",
+  tag: { name: "Cups", description: "All cups" },
+  noun: ["a cup", "cups"],
+  fields: { kind: named("Kind", oneOf(["a", "b"])) },
+  filters: [],
+  readableBy: "everyone",
+  writableBy: "owner",
+  examples: { item: { kind: "a" }, change: {} },
+};
+const JUGS: Cups = { ...CUPS, name: "jugs", item: "Jug" };
+
+Deno.test.each<[string, readonly Resource[]]>([
+  ["the path GET /v1/things", [THINGS]],
+  ["the schema Thing", [resource({ ...CUPS, item: "Thing" })]],
+  ["the path GET /v1/account", [resource({ ...CUPS, name: "account" })]],
+  ["the operation createAccount", [resource({ ...CUPS, item: "Account" })]],
+  ["the schema Cup", [resource({ ...CUPS, name: "cup" })]],
+  ["the schema Kind", [resource(CUPS), resource({ ...JUGS, fields: { kind: named("Kind", text()) } })]],
+  ["the schema Error", [resource({ ...CUPS, fields: { kind: named("Error", oneOf(["a", "b"])) } })]],
+])("createService() refuses resources that share %s", (shared, others) => {
+  const catalogue: Catalogue = { ...OF_THINGS, resources: [THINGS, ...others] };
+
+  const error = assertThrows(() => new Harness(new FakeKv().connect(), { catalogue }), ResourceError);
+
+  assertEquals(
+    error.message,
+    `A resource shares ${shared} with another or the rest of the service: rename it.`,
   );
 });
 
-/** Every example in a part of the document, with its schema. */
-function examples(part: unknown): { schema: object; example: unknown }[] {
-  if (typeof part !== "object" || part === null) return [];
-  const own: { schema?: object; example?: unknown; examples?: unknown } = part;
-  const { schema = part, example, examples: several } = own;
-  const values = Array.isArray(several)
-    ? several
-    : Object.values(several ?? {}).map((named) => Object(named).value);
-  return [
-    ...[...(example === undefined ? [] : [example]), ...values].map((example) => ({ schema, example })),
-    ...Object.entries(part).flatMap(([name, value]) => /^examples?$/.test(name) ? [] : examples(value)),
-  ];
-}
+Deno.test("createService() documents examples and defaults beyond 2^53 digit for digit", async () => {
+  const fields = { ean: int64(), weight: optional(int64(), 9007199254740995n) };
+  const examples = { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } };
+  const jugs = resource({
+    ...{ name: "jugs", item: "Jug", tag: CUPS.tag, noun: CUPS.noun, fields, filters: [], examples },
+    ...{ readableBy: "everyone", writableBy: "owner" },
+  });
+  await using service = await Harness.open({ ...ALL, catalogue: { ...OF_THINGS, resources: [jugs] } });
+
+  for (const path of ["/v1/openapi.json", "/operator/v1/openapi.json"]) {
+    const text = await (await service.fetch(`GET ${path}`, { key: ALL.operatorToken })).text();
+    for (const number of ["9007199254740993", "9007199254740995"]) assertStringIncludes(text, number);
+  }
+});
