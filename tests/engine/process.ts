@@ -80,6 +80,18 @@ export function counting(...key: Deno.KvKey): Transaction<number> {
   };
 }
 
+/** Adds one to each row, and returns the numbers before. */
+export function countingAll(keys: readonly Deno.KvKey[]): Transaction<readonly number[]> {
+  return {
+    reads: keys,
+    decide(rows, write) {
+      const numbers = keys.map((key) => numberIn(rows.get(key)));
+      keys.forEach((key, index) => write.set(key, encodeJson((numbers[index] ?? 0) + 1)));
+      return numbers;
+    },
+  };
+}
+
 /** Sets a row without reading it. */
 export function setting(...key: Deno.KvKey): Transaction<undefined> {
   return { decide: (_, write) => write.set(key, encodeJson(0)) };

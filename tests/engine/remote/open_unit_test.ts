@@ -1,275 +1,191 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { OpenError, type OpenOptions, openStore } from "../../../src/engine/open.ts";
 import { reopener, waitForServer } from "../../../src/engine/remote/open.ts";
-import { encodeJson } from "../../../src/engine/row.ts";
-import type { Transaction } from "../../../src/engine/transaction.ts";
 import { Transactions } from "../../../src/engine/transactions.ts";
 import { ConnectServer } from "../../process/process.ts";
-import { numberIn, upTo } from "../process.ts";
+import { FakeKv } from "../../support/fake_kv.ts";
+import { VirtualTime } from "../../support/time.ts";
+import { countingAll, upTo } from "../process.ts";
 
 const OPTIONS: OpenOptions = { clock: Date.now, create: true };
-const AT_ONCE: Deno.ServeTcpOptions = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-
-/** In ms. A test that waits for something that never happens fails. */
-const timeout = 30_000;
-
-/** Makes timers run 20 times as fast. */
-function hastened(): Disposable {
-  const { setTimeout } = globalThis;
-  Object.assign(globalThis, {
-    setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms / 20),
-  });
-  return { [Symbol.dispose]: () => Object.assign(globalThis, { setTimeout }) };
-}
-
-/** Counts handles that are closed from now on. */
-function closedHandles(): Disposable & { count: number; reach(count: number): Promise<void> } {
-  const { close } = Deno.Kv.prototype;
-  let onClose = () => {};
-  Deno.Kv.prototype.close = function () {
-    close.call(this);
-    handles.count++;
-    onClose();
-  };
-  const handles = {
-    count: 0,
-    reach: (goal: number) =>
-      new Promise<void>((resolve) => {
-        onClose = () => handles.count >= goal && resolve();
-        onClose();
-      }),
-    [Symbol.dispose]: () => void Object.assign(Deno.Kv.prototype, { close }),
-  };
-  return handles;
-}
-
-/** A server whose KV can be opened, but has no rows. It counts probes and openings. */
-class EmptyServer implements AsyncDisposable {
-  probes = 0;
-  openings = 0;
-  /** Called before the response to a probe. */
-  onProbe: () => unknown = () => {};
-  /** Returns the response to an opening. */
-  onOpen: () => Response | Promise<Response> = metadata;
-  readonly #server = Deno.serve(AT_ONCE, async ({ method }) => {
-    if (method === "POST") return await (this.openings++, this.onOpen());
-    await (this.probes++, this.onProbe());
-    return new Response("Not a page", { status: 405 });
-  });
-
-  constructor() {
-    Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}/`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.shutdown();
-  }
-}
-
-function metadata(): Response {
-  return Response.json({
-    version: 3,
-    databaseId: crypto.randomUUID(),
-    endpoints: [{ url: "http://127.0.0.1:1/", consistency: "strong" }],
-    token: "token",
-    expiresAt: new Date(Date.now() + 3_600_000),
-  });
-}
-
+const URL_OF_SERVER = "http://127.0.0.1:1/";
 const { signal } = new AbortController();
 
-Deno.test("waitForServer() repeats a probe that gets no response and accepts any response", {
-  timeout,
-}, async () => {
-  await using fake = new EmptyServer();
-  const lost = Promise.withResolvers<void>();
-  fake.onProbe = () => fake.probes === 1 ? lost.promise : lost.resolve();
+/** A server in virtual time. It counts probes, and handles that are opened and closed. */
+class FakeServer implements Disposable {
+  readonly time: VirtualTime = new VirtualTime();
+  probes = 0;
+  openings = 0;
+  closed = 0;
+  /** What happens to a probe, and to an opening, before the response. */
+  onProbe: () => unknown = () => {};
+  onOpen: () => unknown = () => {};
+  readonly #fetch: typeof fetch = fetch;
+  readonly #openKv: PropertyDescriptor = Object.getOwnPropertyDescriptor(Deno, "openKv") ?? {};
 
-  await waitForServer(fake.url, signal);
-
-  assert(fake.probes > 1);
-});
-
-Deno.test("reopener() opens all handles or none and retries", { timeout }, async () => {
-  await using fake = new EmptyServer();
-  fake.onOpen = () => fake.openings === 2 ? new Response("Not yet", { status: 503 }) : metadata();
-
-  const kvs = await reopener(fake.url, 3)(signal);
-
-  assertEquals([kvs.length, fake.openings], [3, 6]);
-  for (const kv of kvs) kv.close();
-});
-
-Deno.test(
-  "reopener() lets at most two openings per handle hang and continues when they end",
-  { timeout },
-  async () => {
-    await using fake = new EmptyServer();
-    const end = Promise.withResolvers<void>();
-    const twelve = Promise.withResolvers<void>();
-    fake.onOpen = async () => {
-      if (fake.openings > 8) twelve.resolve();
-      await end.promise;
-      return metadata();
+  constructor() {
+    const kv = new FakeKv();
+    const probe = async (_: string, { signal }: { signal: AbortSignal }) => {
+      this.probes++;
+      const aborted = new Promise((_, reject) => signal.addEventListener("abort", reject));
+      await Promise.race([this.onProbe(), aborted]);
+      return new Response();
     };
-    fake.onProbe = () => fake.probes > 12 && twelve.resolve();
-    using _ = hastened();
+    const openKv = async () => {
+      this.openings++;
+      await this.onOpen();
+      return Object.assign(kv.connect(), { close: () => void this.closed++ });
+    };
+    Object.assign(globalThis, { fetch: probe });
+    Object.defineProperty(Deno, "openKv", { configurable: true, value: openKv });
+  }
 
-    const reopening = reopener(fake.url, 4)(signal);
-    await twelve.promise;
-    assertEquals(fake.openings, 8);
-    end.resolve();
+  /** Reopens `count` handles, which may take up to `ms`. */
+  async reopen(count: number, ms: number): Promise<number> {
+    return (await this.time.until(reopener(URL_OF_SERVER, count)(signal), ms)).length;
+  }
 
-    const kvs = await reopening;
-    assertEquals([kvs.length, fake.openings], [4, 12]);
-    for (const kv of kvs) kv.close();
-  },
-);
+  [Symbol.dispose](): void {
+    Object.assign(globalThis, { fetch: this.#fetch });
+    Object.defineProperty(Deno, "openKv", this.#openKv);
+    this.time[Symbol.dispose]();
+  }
+}
 
-Deno.test(
-  "reopener() starts further openings after half a minute if the first ones hang forever",
-  { timeout },
-  async () => {
-    await using fake = new EmptyServer();
-    const bodies: ReadableStreamDefaultController[] = [];
-    const stalled = new Promise<void>((resolve) => {
-      fake.onOpen = () => {
-        if (fake.openings > 2) return metadata();
-        if (fake.openings === 2) resolve();
-        return new Response(new ReadableStream({ start: (body) => void bodies.push(body) }));
-      };
-    });
-    using _ = hastened();
+function refuse(): never {
+  throw new TypeError("503");
+}
 
-    const reopening = reopener(fake.url, 1)(signal);
-    await stalled;
-    const kvs = await reopening;
+Deno.test("waitForServer() repeats a probe that gets no response every half a second", async () => {
+  using server = new FakeServer();
+  server.onProbe = () => server.probes < 3 && new Promise(() => {});
 
-    assert(fake.openings > 2);
-    for (const kv of kvs) kv.close();
-    for (const body of bodies) body.close();
-  },
-);
+  await server.time.until(waitForServer(URL_OF_SERVER, signal), 2_000);
 
-Deno.test("reopener() rejects when its signal aborts, whether it probes or waits", { timeout }, async () => {
-  await using fake = new EmptyServer();
-  const opened = Promise.withResolvers<void>();
-  fake.onOpen = () => (opened.resolve(), new Response("No", { status: 403 }));
-  for (const url of [fake.url, "http://127.0.0.1:1/"]) {
+  assertEquals([server.probes, server.time.now], [3, 1_000]);
+});
+
+Deno.test("reopener() opens all handles or none and retries", async () => {
+  using server = new FakeServer();
+  server.onOpen = () => server.openings === 2 && refuse();
+
+  assertEquals([await server.reopen(3, 1_000), server.openings, server.closed], [3, 6, 2]);
+});
+
+Deno.test("reopener() lets at most two openings per handle hang and continues when they end", async () => {
+  using server = new FakeServer();
+  const end = Promise.withResolvers<void>();
+  server.onOpen = () => end.promise;
+
+  const reopening = server.reopen(4, 60_000);
+  await server.time.advance(25_000);
+  assertEquals(server.openings, 8);
+  end.resolve();
+
+  assertEquals([await reopening, server.openings, server.closed], [4, 12, 8]);
+});
+
+Deno.test("reopener() starts further openings after half a minute if the first ones hang forever", async () => {
+  using server = new FakeServer();
+  server.onOpen = () => server.openings <= 2 && new Promise(() => {});
+
+  assertEquals([await server.reopen(1, 45_000), server.openings], [1, 3]);
+  assert(server.time.now > 34_000, `${server.time.now}`);
+});
+
+Deno.test("reopener() rejects when its signal aborts, whether it probes or waits", async () => {
+  using server = new FakeServer();
+  for (const [onProbe, onOpen] of [[() => {}, refuse], [() => new Promise(() => {}), () => {}]] as const) {
+    Object.assign(server, { onProbe, onOpen });
     const stop = new AbortController();
-    const reopening = reopener(url, 1)(stop.signal);
-    if (url === fake.url) await opened.promise;
+    const reopening = reopener(URL_OF_SERVER, 1)(stop.signal);
+    await server.time.advance(100);
     stop.abort(new RangeError("enough"));
 
-    await assertRejects(() => reopening, RangeError, "enough");
+    await assertRejects(() => server.time.until(reopening, 1_000), RangeError, "enough");
   }
 });
 
-Deno.test(
-  "openStore() explains in one line, without secrets, why a server's KV cannot be used",
-  { timeout },
-  async () => {
-    await using fake = new EmptyServer();
-    fake.onOpen = () => new Response("No.\nStack backtrace:\n  0: main", { status: 403 });
-    const { host } = new URL(fake.url);
-    const patience = { ms: 100, onWait: () => {} };
-    for (
-      const [url, options, reason] of [
-        [fake.url, OPTIONS, "403"],
-        [`http://user:password@${host}/`, { ...OPTIONS, patience: { ...patience, ms: 5_000 } }, "403"],
-        ["http://user:password@127.0.0.1:1/", OPTIONS, ""],
-        ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not respond for 0.1 s"],
-      ] as const
-    ) {
-      const { message } = await assertRejects(() => openStore(url, options), OpenError, reason);
+Deno.test("openStore() retries each handle that fails to open, up to twice", async () => {
+  using server = new FakeServer();
+  const opening = () => server.time.until(openStore(URL_OF_SERVER, OPTIONS), 1_000);
+  server.onOpen = () => [1, 2, 13].includes(server.openings) && refuse();
 
-      assertStringIncludes(message, `The KV ${new URL(url).host} cannot be used: `);
-      assertEquals(/\n|password|backtrace/.test(message), false, message);
-    }
-  },
-);
+  const store = await opening();
+  await store.close();
+  assertEquals([server.openings, server.closed], [15, 12]);
 
-Deno.test("openStore() retries each handle that fails to open, up to twice", { timeout }, async () => {
-  await using fake = new EmptyServer();
-  const ends = [503, 503, 200, 503, 503, 503];
-  fake.onOpen = () => ends.shift() === 503 ? new Response("Not yet", { status: 503 }) : metadata();
-  using handles = closedHandles();
-
-  // It fails anyway, because this server has no rows to read.
-  const { message } = await assertRejects(() => openStore(fake.url, OPTIONS), OpenError);
-
-  assertEquals(/\b503\b/.test(message), false, message);
-  await handles.reach(8);
+  server.onOpen = refuse;
+  await assertRejects(opening, OpenError, "503");
+  assertEquals(server.openings, 15 + 3 * 12);
 });
 
-Deno.test("openStore() gives up on a server that responds but does not open its KV", {
-  timeout,
-}, async () => {
-  await using fake = new EmptyServer();
+Deno.test("openStore() gives up on a server that responds but does not open its KV", async () => {
+  using server = new FakeServer();
   const end = Promise.withResolvers<void>();
-  fake.onOpen = async () => (await end.promise, metadata());
-  using _ = hastened();
-  using handles = closedHandles();
+  server.onOpen = () => server.openings > 5 && end.promise;
 
-  await assertRejects(() => openStore(fake.url, OPTIONS), OpenError, "No response within");
+  const opening = openStore(URL_OF_SERVER, OPTIONS);
+  await assertRejects(() => server.time.until(opening, 6_000), OpenError, "No response within");
+  assertEquals(server.closed, 5);
   end.resolve();
+  await server.time.advance(0);
 
-  await handles.reach(8);
+  assertEquals([server.openings, server.closed], [12, 12]);
 });
 
-Deno.test("openStore() opens a path or `:memory:` as a file, and a URL or Deploy's KV as a server", {
-  timeout,
-}, async () => {
+function serve(handler: Deno.ServeHandler): Deno.HttpServer<Deno.NetAddr> {
+  return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, handler);
+}
+
+Deno.test("openStore() explains in one line, without secrets, why a server's KV cannot be used", async () => {
+  Deno.env.set("DENO_KV_ACCESS_TOKEN", "any token will do");
+  await using server = serve(() => new Response("No.\nStack backtrace:\n  0: main", { status: 403 }));
+  const host = `127.0.0.1:${server.addr.port}`;
+  const patience = { ms: 100, onWait: () => {} };
+  for (
+    const [url, options, reason] of [
+      [`http://${host}/`, OPTIONS, "403"],
+      [`http://user:password@${host}/`, { ...OPTIONS, patience: { ...patience, ms: 5_000 } }, "403"],
+      ["http://user:password@127.0.0.1:1/", OPTIONS, ""],
+      ["http://user:pass word@127.0.0.1:1/", OPTIONS, ""],
+      ["http://127.0.0.1:1/", { ...OPTIONS, patience }, "it did not respond for 0.1 s"],
+    ] as const
+  ) {
+    const { message } = await assertRejects(() => openStore(url, options), OpenError, reason);
+
+    assertStringIncludes(message, `The KV ${new URL(url).host} cannot be used: `);
+    assertEquals(/\n|pass.*word|backtrace/.test(message), false, message);
+  }
+});
+
+Deno.test("openStore() opens a path or `:memory:` as a file, and a URL or Deploy's KV as a server, all for eight rows", async () => {
   await using server = await ConnectServer.start();
   const folder = await Deno.makeTempDir();
   Deno.env.set("DENO_KV_DEFAULT_PATH", server.url);
+  const { close } = Deno.Kv.prototype;
+  let closed = 0;
+  Deno.Kv.prototype.close = function () {
+    closed++;
+    close.call(this);
+  };
+  const transaction = countingAll(upTo(8).map((row) => ["row", row]));
 
   const found: unknown[] = [];
   for (const path of [`${folder}/things.kv`, ":memory:", server.url, undefined]) {
-    using handles = closedHandles();
+    closed = 0;
     const store = await openStore(path, OPTIONS);
-    const by = await store.get(["by"]);
-    await store.commit((operation) => operation.set(["by"], path));
+    const transactions = new Transactions(store, { clock: Date.now });
+    const { result, rows } = await transactions.run(transaction);
+    // The second one knows an old version, so that its commit is refused.
+    await transactions.run(transaction);
+    const { result: [last] } = await transactions.run({ ...transaction, reads: rows });
     await store.close();
-    found.push([store.lanes, store.maxChecks, handles.count, by?.value]);
+    found.push([store.lanes, store.maxChecks, closed, result[0], last]);
   }
+  Deno.Kv.prototype.close = close;
 
-  assertEquals(found, [
-    [1, 99, 2, undefined],
-    [1, 99, 1, undefined],
-    [3, 8, 12, undefined],
-    [3, 8, 1, server.url],
-  ]);
+  assertEquals(found, [[1, 99, 2, 0, 2], [1, 99, 1, 0, 2], [3, 8, 12, 0, 2], [3, 8, 1, 3, 5]]);
   Deno.env.delete("DENO_KV_DEFAULT_PATH");
   await Deno.remove(folder, { recursive: true });
 });
-
-Deno.test(
-  "openStore() opens a server's KV for transactions of eight rows, also after a refusal",
-  { timeout },
-  async () => {
-    await using server = await ConnectServer.start();
-    const store = await openStore(server.url, OPTIONS);
-    const transactions = new Transactions(store, { clock: Date.now });
-    const keys = upTo(8).map((row) => ["row", row]);
-    const count = (reads: Transaction<number>["reads"] = keys) =>
-      transactions.run({
-        reads,
-        decide(rows, write) {
-          const next = Math.min(...keys.map((key) => numberIn(rows.get(key)))) + 1;
-          for (const key of keys) write.set(key, encodeJson(next));
-          return next;
-        },
-      });
-
-    const first = await count();
-    const results = [first.result, (await count()).result, (await count(first.rows)).result];
-
-    assertEquals(results, [1, 2, 3]);
-    await store.close();
-  },
-);

@@ -7,7 +7,7 @@ import { type Decided, type Transaction, Unresolved } from "../../../src/engine/
 import { Versions } from "../../../src/engine/versions.ts";
 import { calmNetwork, FakeKv, type Network, onFile } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
-import { counting, numberIn, Process, setting, upTo } from "../process.ts";
+import { counting, countingAll, numberIn, Process, setting, upTo } from "../process.ts";
 import { onServer } from "./server.ts";
 
 const ON_SERVER = { backend: onServer };
@@ -21,18 +21,6 @@ function slowNetwork(ms: number): Network {
       const result = apply();
       await pause(ms / 2);
       return result;
-    },
-  };
-}
-
-/** Adds one to each row, and returns the numbers before. */
-function countingAll(keys: readonly Deno.KvKey[]): Transaction<readonly number[]> {
-  return {
-    reads: keys,
-    decide(rows, write) {
-      const numbers = keys.map((key) => numberIn(rows.get(key)));
-      keys.forEach((key, index) => write.set(key, encodeJson((numbers[index] ?? 0) + 1)));
-      return numbers;
     },
   };
 }
