@@ -1,15 +1,90 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { countRotation } from "../../src/accounts/account.ts";
+import { HOUR } from "../../src/base/time.ts";
 import { ApiError } from "../../src/web/error.ts";
 import { assertError, limitHeadersOf } from "../support/assertions.ts";
-import { call, callAtOnce, getBanned, tally } from "../support/client.ts";
+import { call, callAtOnce, getBanned, JSON_TYPE, tally, upTo } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { jumpAhead, NOON } from "../support/time.ts";
 
 const ROTATE = "POST /v1/account/key";
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 const LIMITED = "429 rotation_limit";
+
+/** Rotates a key. Returns the new one, and when the previous one expires. */
+async function rotate(service: Harness, key: string, graceSeconds: number) {
+  const response = await service.fetch(ROTATE, { key, json: { graceSeconds } });
+  assertEquals(response.status, 201);
+  const { apiKey, previousKeyExpiresAt }: Record<string, string> = await response.json();
+  assert(apiKey);
+  return { apiKey, previousKeyExpiresAt, remaining: response.headers.get("x-ratelimit-remaining") };
+}
+
+/** The statuses of requests with these keys. */
+function statusesOf(service: Harness, ...keys: string[]): Promise<number[]> {
+  return Promise.all(keys.map(async (key) => (await call(service, key)).status));
+}
+
+Deno.test.each([
+  [60, {}],
+  [60, { headers: { ...JSON_TYPE, "content-length": "0" } }],
+  [60, { json: {} }],
+  [3, { json: { graceSeconds: 3 } }],
+])("rotateKey() returns a new key, and ends the previous one after %i s: %j", async (seconds, request) => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  const response = await service.fetch(ROTATE, { key, ...request });
+
+  assertEquals([response.status, response.headers.get("cache-control")], [201, "no-store"]);
+  const { apiKey, previousKeyExpiresAt } = await response.json();
+  assertMatch(apiKey, /^as_test_\w{38}$/);
+  assertEquals(previousKeyExpiresAt, new Date(NOON + seconds * 1_000).toISOString());
+  service.now = NOON + seconds * 1_000 - 1;
+  assertEquals(await statusesOf(service, key, apiKey), [200, 200]);
+  service.now += 1;
+  assertEquals(await statusesOf(service, key, apiKey), [401, 200]);
+});
+
+Deno.test("rotateKey() ends every earlier key at once without a grace period", async () => {
+  await using service = await Harness.open();
+  const { apiKey: first } = await service.createAccount();
+  const { apiKey: second } = await rotate(service, first, 60);
+
+  const third = await rotate(service, second, 0);
+
+  assertEquals(third.previousKeyExpiresAt, null);
+  assertEquals(await statusesOf(service, first, second, third.apiKey), [401, 401, 200]);
+});
+
+Deno.test("rotateKey() replaces the key of the request, so a client can retry after a lost response", async () => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  const lost = await rotate(service, key, 60);
+  service.now += 30_000;
+  const got = await rotate(service, key, 60);
+
+  assertEquals(got.previousKeyExpiresAt, "2027-01-15T12:01:30.000Z");
+  assertEquals(await statusesOf(service, key, lost.apiKey, got.apiKey), [200, 401, 200]);
+  await rotate(service, key, 0);
+  assertEquals(await statusesOf(service, key, lost.apiKey, got.apiKey), [401, 401, 401]);
+});
+
+Deno.test("rotateKey() returns one new key to simultaneous requests without a grace period", async () => {
+  await using service = await Harness.open();
+  await using other = service.beside();
+  const { apiKey: key } = await service.createAccount();
+
+  const replies = await Promise.all(
+    [service, other, service, other].map((process) =>
+      call(process, key, ROTATE, { json: { graceSeconds: 0 } })
+    ),
+  );
+
+  assertEquals(tally(replies), { 201: 1, "401 invalid_api_key": 3 });
+  const [made] = replies.filter(({ status }) => status === 201);
+  assertEquals(await statusesOf(other, Object(made?.json).apiKey), [200]);
+});
 
 Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns Retry-After", async () => {
   await using service = await Harness.open();
@@ -17,11 +92,7 @@ Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns
   service.now = NOON + HOUR / 2;
   let key = apiKey;
 
-  for (let count = 0; count < 10; count++) {
-    const response = await service.fetch(ROTATE, { key, json: { graceSeconds: 0 } });
-    assertEquals(response.status, 201);
-    key = (await response.json()).apiKey;
-  }
+  for (let count = 0; count < 10; count++) key = (await rotate(service, key, 0)).apiKey;
   service.now = NOON + HOUR - 1_500;
   const refused = await service.fetch(ROTATE, { key });
   assertEquals(limitHeadersOf(refused), {
@@ -35,7 +106,7 @@ Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns
   await assertError(refused, 429, "rotation_limit", /at most 10 times in an hour\. .* 2 s\.$/);
   assertEquals((await call(service, key)).status, 200);
   await service.app.settle();
-  assertEquals((await service.accounts.find(id))?.usage.usedToday, 12);
+  assertEquals((await service.accounts.usage(id)).usedToday, 12);
 
   service.now = NOON + HOUR;
   assertEquals((await call(service, key, ROTATE)).status, 201);
@@ -44,23 +115,16 @@ Deno.test("rotateKey() allows an account ten rotations per UTC hour, and returns
 Deno.test("rotateKey() replaces a leaked key, and charges nothing, while its thief uses up the limit or is banned", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount({ minute: 3, day: 9 });
-  const rotate = async (key: string): Promise<string> => {
-    const response = await service.fetch(ROTATE, { key, json: { graceSeconds: 0 } });
-    assertEquals([response.status, response.headers.get("x-ratelimit-remaining")], [201, "0"]);
-    return (await response.json()).apiKey;
-  };
   await callAtOnce(5, [service], apiKey);
 
-  const second = await rotate(apiKey);
-  await getBanned(service, second, 3);
-  const third = await rotate(second);
+  const second = await rotate(service, apiKey, 0);
+  await getBanned(service, second.apiKey, 3);
+  const third = await rotate(service, second.apiKey, 0);
 
-  const codes = await Promise.all(
-    [apiKey, second, third].map(async (key) => (await call(service, key)).code),
-  );
-  assertEquals(codes, ["invalid_api_key", "invalid_api_key", "key_banned"]);
+  assertEquals([second.remaining, third.remaining], ["0", "0"]);
+  assertEquals(await statusesOf(service, apiKey, second.apiKey, third.apiKey), [401, 401, 429]);
   await service.app.settle();
-  assertEquals((await service.accounts.find(id))?.usage.usedToday, 3);
+  assertEquals((await service.accounts.usage(id)).usedToday, 3);
 });
 
 Deno.test("rotateKey() is spared ten times an hour, whether it succeeds or not, and then refused like any request", async () => {
@@ -105,44 +169,25 @@ Deno.test("rotateKey() allows ten rotations across processes, including one that
   assertEquals(tally(replies), { 201: 10, [LIMITED]: 14 });
   assertEquals(tally(await callAtOnce(3, [service, other, started], apiKey, ROTATE)), { [LIMITED]: 3 });
   assertEquals((await call(started, apiKey)).status, 200);
-  await service.app.settle();
-  await other.app.settle();
-  await started.app.settle();
-  assertEquals((await service.accounts.find(id))?.usage.usedToday, 28);
+  for (const process of [service, other, started]) await process.app.settle();
+  assertEquals((await service.accounts.usage(id)).usedToday, 28);
 });
 
-Deno.test("rotateKey() counts neither refused requests nor those of another account", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount();
-  const { apiKey: other } = await service.createAccount();
-  await callAtOnce(10, [service], other, ROTATE);
-
-  for (let count = 0; count < 20; count++) {
-    const refused = await service.fetch(ROTATE, { key, json: { graceSeconds: -1 } });
-    assertEquals(refused.status, 400);
-    const repeatable = await service.fetch(ROTATE, { key, headers: { "idempotency-key": "1" } });
-    assertEquals(repeatable.status, 400);
-  }
-
-  assertEquals(tally(await callAtOnce(11, [service], key, ROTATE)), { 201: 10, [LIMITED]: 1 });
-});
-
-Deno.test("rotate() neither counts nor limits rotations by operators, which can end a key at once", async () => {
+Deno.test("rotateKey() counts neither refused requests nor rotations of another account or by operators", async () => {
   await using service = await Harness.open();
   const { account: { id }, apiKey } = await service.createAccount();
-  await callAtOnce(10, [service], apiKey, ROTATE);
-
-  let key = "";
-  for (let count = 0; count < 11; count++) {
-    const issued = await service.accounts.rotate(id, 0, service.now);
-    assert(issued);
-    key = issued.apiKey;
+  const { apiKey: other } = await service.createAccount();
+  await callAtOnce(10, [service], other, ROTATE);
+  for (const request of [{ json: { graceSeconds: -1 } }, { headers: { "idempotency-key": "1" } }]) {
+    const refused = await Promise.all(upTo(11).map(() => call(service, apiKey, ROTATE, request)));
+    assertEquals(tally(refused), { "400 invalid_request": 11 });
   }
+  let key = "";
+  for (let count = 0; count < 11; count++) key = (await service.accounts.rotate(id))?.apiKey ?? "";
 
-  assertEquals((await call(service, apiKey)).status, 401);
-  assertEquals(tally([await call(service, key, ROTATE)]), { [LIMITED]: 1 });
-  service.now += HOUR;
-  assertEquals((await call(service, key, ROTATE)).status, 201);
+  assertEquals(await statusesOf(service, apiKey), [401]);
+  assertEquals(tally(await callAtOnce(11, [service], key, ROTATE)), { 201: 10, [LIMITED]: 1 });
+  assertEquals(await statusesOf(service, (await service.accounts.rotate(id))?.apiKey ?? ""), [200]);
 });
 
 Deno.test("countRotation() continues an hour slightly ahead of the clock, but not one further ahead", () => {

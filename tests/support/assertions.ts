@@ -24,7 +24,7 @@ export async function assertError(
 }
 
 /** The headers of a refusal that describe a limit. */
-export function limitHeadersOf({ headers }: Response): Record<string, string> {
+export function limitHeadersOf({ headers }: Pick<Response, "headers">): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => /ratelimit|retry-after/.test(name)));
 }
 

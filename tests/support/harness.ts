@@ -117,6 +117,11 @@ export class Harness implements AsyncDisposable {
     return this.accounts.create({ name: "tests", ...granted, signedUp: false }, this.now);
   }
 
+  /** Number of rows in a table. */
+  async countRows(table: string): Promise<number> {
+    return (await Array.fromAsync(this.kv.list({ prefix: [table] }))).length;
+  }
+
   /** Sends a request, such as `fetch("GET /v1/things", { key })`, and checks the response against its declaration. */
   async fetch(target: string, options?: HarnessRequest): Promise<Response> {
     const request = requestTo("http://localhost:8000", target, options);

@@ -1,0 +1,463 @@
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { ACCOUNTS, ACCOUNTS_VERSION, previousKeyExpiry } from "../../src/accounts/account.ts";
+import { ApiKeys } from "../../src/accounts/api_keys.ts";
+import { openAccounts } from "../../src/accounts/plans.ts";
+import { DAY, HOUR, MINUTE, pause } from "../../src/base/time.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { Permits } from "../../src/limits/permits.ts";
+import { hasCalled, pardon } from "../../src/limits/usage.ts";
+import { type Catalogue, exists, resource, ResourceError } from "../../src/resource/mod.ts";
+import { int64 } from "../../src/web/schema.ts";
+import type { RemoteAccounts } from "../support/accounts.ts";
+import { assertError } from "../support/assertions.ts";
+import { call, callAtOnce, type Reply, tally, upTo } from "../support/client.ts";
+import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
+import { carryOut, type Disturbance } from "../support/fake_kv.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
+import { BLUE, BOOKINGS, idIn, OF_ROOMS, Office } from "../support/office.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
+import { KEYS, OF_THINGS, PLANS } from "../support/things.ts";
+import { NOON } from "../support/time.ts";
+
+Deno.test("AccountStore loses no simultaneous changes or requests", async () => {
+  await using service = await Harness.open();
+  await using other = service.beside();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+
+  const [, , rotated] = await Promise.all([
+    service.accounts.change(id, { plan: "pro", limits: PLANS.limits.pro }),
+    other.accounts.changeUsage(id, (usage) => ({ ...usage, bans: 7 })),
+    other.accounts.rotate(id, HOUR, NOON),
+    call(service, apiKey),
+  ]);
+
+  await service.app.settle();
+  const state = await service.accounts.find(id);
+  assertEquals([state?.holder.plan, state?.holder.keyHash], ["pro", rotated?.account.keyHash]);
+  assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);
+});
+
+type Change = (accounts: RemoteAccounts, id: string) => Promise<unknown>;
+
+Deno.test.each<readonly [what: string, change: Change]>([
+  ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
+  ["remove()", (accounts, id) => accounts.remove(id, ({ usage }) => !hasCalled(usage))],
+])("%s loses no request that is charged between its read and its write", async (_, change) => {
+  await using service = await RecordingService.open();
+  await using operator = service.beside();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  operator.disturbance = {
+    async commit(commit) {
+      operator.disturbance = {};
+      await call(service, apiKey);
+      return await carryOut(commit);
+    },
+  };
+
+  await service.time.until(change(operator.accounts, id), 1_000);
+
+  assertEquals((await service.accounts.find(id))?.usage.used, 1);
+});
+
+Deno.test("remove() removes an account and its rows only if the condition holds", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  for (const now of [NOON - 90 * DAY, NOON]) {
+    service.now = now;
+    await call(service, apiKey);
+  }
+  await service.accounts.rotate(id, HOUR, NOON);
+  await service.app.settle();
+  const tables = ["accounts", "usage", "api_keys", "usage_days"];
+  const counts = () => Promise.all(tables.map((table) => service.countRows(table)));
+
+  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used === 0), false);
+  assertEquals(await service.accounts.remove("acct_none", () => true), null);
+  assertEquals(await counts(), [1, 1, 2, 1]);
+  assertEquals(await service.accounts.remove(id, ({ usage }) => usage.used > 0), true);
+
+  assertEquals(await counts(), [0, 0, 0, 0]);
+  assertEquals((await call(service, apiKey)).code, "invalid_api_key");
+});
+
+Deno.test("previousKeyExpiry() returns a time, or null once the key has expired or the account is closed", async () => {
+  await using service = await Harness.open();
+  const { account: { id } } = await service.createAccount();
+  const { account } = await service.accounts.rotate(id, HOUR, NOON) ?? {};
+  assert(account);
+
+  const expiries = [NOON, NOON + HOUR].map((now) => previousKeyExpiry(account, now));
+  const closed = previousKeyExpiry({ ...account, closedAt: NOON }, NOON);
+
+  assertEquals([...expiries, closed], ["2027-01-15T13:00:00.000Z", null, null]);
+});
+
+Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
+  await using service = await RecordingService.open();
+  const { store } = service;
+  const { apiKey } = await service.createAccount();
+  const clock = () => service.now;
+  const transactions = new Transactions(store, { clock });
+  const permits = new Permits({ store, transactions, holders: ACCOUNTS, clock });
+  const accounts = { key: ACCOUNTS_VERSION, version: "" };
+  const keys = new ApiKeys({ store, accounts, environment: "staging", keys: KEYS, permits });
+  service.disturbance = {
+    read(keys) {
+      if (keys.some(([table]) => table === "accounts")) accounts.version = "~";
+    },
+  };
+
+  const isKnown = await keys.identify(apiKey);
+  const found = await keys.find(apiKey, NOON);
+  const again = keys.find(apiKey, NOON);
+
+  assert(isKnown && found);
+  assert(again instanceof Promise);
+  assertEquals(await again, found);
+});
+
+Deno.test("service accepts a new key at once, regardless of MAX_STALENESS_MS", async () => {
+  await using service = await RecordingService.open({ maxStalenessMs: 60_000 });
+  await using other = service.beside();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+  await call(service, apiKey);
+  const issued = await other.accounts.rotate(id, 0, NOON);
+  service.disturbance = { read: () => pause(10) };
+
+  const first = call(service, issued?.apiKey);
+  // The key is known, but its account has not been read yet.
+  await time.advance(15);
+  const second = call(service, issued?.apiKey);
+
+  assertEquals(tally(await time.until(Promise.all([first, second]), 1_000)), { 200: 2 });
+});
+
+Deno.test("getAccount() and getUsage() describe the key's account, and forbid caching", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 3, day: 9 });
+  await callAtOnce(4, [service], key);
+  service.now = NOON + DAY;
+
+  const account = await service.fetch("GET /v1/account", { key });
+  const usage = await service.fetch("GET /v1/account/usage?days=3", { key });
+  const month = await service.fetch("GET /v1/account/usage", { key });
+
+  for (const { headers } of [account, usage]) assertEquals(headers.get("cache-control"), "no-store");
+  assertEquals(await account.json(), {
+    id,
+    name: "tests",
+    plan: "enterprise",
+    limits: { minute: 3, day: 9 },
+    usage: {
+      minute: { used: 1, reset: "2027-01-16T12:01:00.000Z" },
+      day: { used: 1, reset: "2027-01-17T00:00:00.000Z" },
+    },
+    bannedUntil: null,
+    createdAt: "2027-01-15T12:00:00.000Z",
+    previousKeyExpiresAt: null,
+  });
+  const days = [["2027-01-16", 2, 0], ["2027-01-15", 3, 1], ["2027-01-14", 0, 0]];
+  assertEquals(await usage.json(), days.map(([date, admitted, refused]) => ({ date, admitted, refused })));
+  assertEquals((await month.json()).length, 30);
+});
+
+Deno.test.each([0, 20])(
+  "getAccount() and getUsage() count used permits, not leased ones, %i ms from the KV",
+  async (roundTrip) => {
+    await using service = await RecordingService.open();
+    const { time } = service;
+    const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
+    service.disturbance = {
+      read: () => pause(roundTrip),
+      commit: async ({ apply }) => {
+        await pause(roundTrip / 2);
+        const result = await apply();
+        await pause(roundTrip / 2);
+        return result;
+      },
+    };
+    let leased = 0;
+
+    for (let round = 0; round < 50; round++) {
+      await time.until(call(service, key), 1_000);
+      await time.advance(round % 3);
+      const account = await time.until(call(service, key, "GET /v1/account"), 1_000);
+      const usage = await time.until(call(service, key, "GET /v1/account/usage?days=1"), 1_000);
+
+      const { usage: { minute, day } } = Object(account.json);
+      const [used, later] = [account, usage].map((reply) => 2_000 - leftToday(reply));
+      assertEquals([minute.used, day.used, Object(usage.json)[0].admitted], [used, used, later]);
+      leased += (await time.until(service.accounts.usage(id), 1_000)).leased;
+    }
+
+    assert(leased > 0);
+  },
+);
+
+/** The remaining requests of the day, from the headers of a response. */
+function leftToday({ headers }: Reply): number {
+  return Number(/"day";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
+}
+
+Deno.test("closeAccount() closes the account, whose key is then invalid", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount();
+
+  const close = async () => (await call(service, key, "DELETE /v1/account")).status;
+
+  assertEquals([await close(), await close()], [204, 401]);
+  assertEquals((await service.accounts.find(id))?.holder.closedAt, NOON);
+});
+
+Deno.test("service serves openapi.json, security.txt and robots.txt, and a 404 links to the document", async () => {
+  const contact = "mailto:security@things.example";
+  await using service = await Harness.open({
+    securityContact: contact,
+    publicUrl: "https://things.example/workshop",
+  });
+  await using silent = await Harness.open();
+
+  const missing = await service.fetch("GET /v1/nowhere");
+  const document = await (await service.fetch("GET /v1/openapi.json")).json();
+  const security = await service.fetch("GET /.well-known/security.txt");
+  const robots = await service.fetch("GET /robots.txt");
+
+  const link = '<https://things.example/workshop/v1/openapi.json>; rel="service-desc"';
+  assertEquals(missing.headers.get("link"), link);
+  assertMatch(document.openapi, /^3\./);
+  assertEquals(document.servers[0].url.startsWith("https://things.example/workshop"), true);
+  assertEquals(await security.text(), `Contact: ${contact}\nExpires: 2028-01-15T12:00:00.000Z\n`);
+  assertMatch(await robots.text(), /^Disallow: \/v1\/$/m);
+  await assertError(await silent.fetch("GET /.well-known/security.txt"), 404, "not_found");
+});
+
+/** Closes Ann's account, and returns what deletes it. By default, a minute passes. */
+async function closing(office: Office, ms = MINUTE): Promise<() => Promise<Response>> {
+  const id = await office.idOf(office.ann);
+  await office.operate(`POST /operator/v1/accounts/${id}/close`);
+  office.now += ms;
+  return () => office.operate(`DELETE /operator/v1/accounts/${id}`);
+}
+
+/** The numbers of rows of items, without those of rooms, and of hooks. */
+async function countRows(office: Office): Promise<readonly [items: number, own: number]> {
+  const items = await Array.fromAsync(office.kv.list({ prefix: ["items"] }));
+  return [items.filter(({ key }) => key[1] !== "rooms").length, (await office.ownRows()).length];
+}
+
+Deno.test("deleteAccount() deletes nothing until a minute after the account was closed, and while a part refuses", async () => {
+  await using office = await Office.open();
+  await office.book(office.ann);
+  const json = { message: "Hello" };
+  const message = await (await office.fetch("POST /v1/messages", { key: office.ann, json })).json();
+  const remove = await closing(office, 0);
+
+  for (const [ms, seconds] of [[0, "60"], [1, "60"], [MINUTE - 1, "1"]] as const) {
+    office.now = NOON + ms;
+    const refused = await remove();
+    assertEquals(refused.headers.get("retry-after"), seconds);
+    await assertError(refused, 409, "account_open");
+  }
+  office.now = NOON + MINUTE;
+  await assertError(await remove(), 409, "messages_waiting");
+  assertEquals(await countRows(office), [1, 1]);
+  await office.operate("POST /operator/v1/messages/remove", { json: { ids: [message.id] } });
+
+  assertEquals((await remove()).status, 204);
+  assertEquals(await countRows(office), [0, 0]);
+});
+
+Deno.test("deleteAccount() deletes what only the account can read, and frees what that held", async () => {
+  await using office = await Office.open();
+  const accountId = await office.idOf(office.ann);
+  const json = { ...BLUE, accountId };
+  const roomId = await idIn(await office.operate("POST /operator/v1/rooms", { json }));
+  const confirmed = { state: "confirmed", roomId } as const;
+  const bookingId = await idIn(await office.book(office.ann, confirmed));
+  for (let count = 0; count < 250; count++) await office.invite(office.ann, `${count}@b`, { bookingId });
+  await office.invite(office.ben, "c@d");
+  const remove = await closing(office);
+
+  assertEquals((await remove()).status, 204);
+
+  assertEquals(await countRows(office), [1, 1]);
+  assertEquals((await office.book(office.ben, confirmed)).status, 201);
+  assertEquals((await office.invite(office.ben, "0@b")).status, 201);
+  await assertConsistent(office.kv, OF_ROOMS.resources.filter(({ name }) => name !== "rooms"));
+});
+
+Deno.test("deleteAccount() can be repeated after a failure in between", async () => {
+  let left = Infinity;
+  const disturbance: Disturbance = {
+    commit: ({ apply, keys }) => {
+      const changesGuests = keys.some(([table, name]) => table === "versions" && name === "guests");
+      return changesGuests && left-- <= 0 ? Promise.reject(new Error("disk I/O error")) : apply();
+    },
+  };
+  await using office = await Office.open({ disturbance });
+  office.expectsErrors = true;
+  const bookingId = await idIn(await office.book(office.ann));
+  for (let count = 0; count < 150; count++) await office.invite(office.ann, `${count}@b`, { bookingId });
+  const remove = await closing(office);
+
+  left = 1;
+  await assertError(await remove(), 503, "store_unavailable");
+  left = Infinity;
+  const [items] = await countRows(office);
+  assertEquals([items > 1, items < 151], [true, true]);
+  assertEquals((await remove()).status, 204);
+
+  assertEquals(await countRows(office), [0, 0]);
+});
+
+Deno.test("deleteAccount() refuses while an item that stays refers to one that would go, and the account stays closed", async () => {
+  const EVENTS = resource({
+    name: "events",
+    item: "Event",
+    tag: { name: "Events", description: "All events" },
+    noun: ["an event", "events"],
+    fields: { bookingId: int64() },
+    filters: [],
+    readableBy: "everyone",
+    writableBy: "owner",
+    extend: [exists(BOOKINGS, "bookingId")],
+    examples: { item: { bookingId: 1 }, change: {} },
+  });
+  await using office = await Office.open({
+    catalogue: { ...OF_ROOMS, resources: [...OF_ROOMS.resources, EVENTS] },
+  });
+  const bookingId = await idIn(await office.book(office.ann));
+  const id = await idIn(await office.fetch("POST /v1/events", { key: office.ann, json: { bookingId } }));
+  const remove = await closing(office);
+
+  await assertError(await remove(), 409, "booking_in_use");
+  assertEquals((await office.fetch("GET /v1/account", { key: office.ann })).status, 401);
+  await office.operate(`DELETE /operator/v1/events/${id}`);
+
+  assertEquals((await remove()).status, 204);
+});
+
+Deno.test("an unused account that signed up stays if an operator has added an item for it", async () => {
+  await using office = await Office.open();
+  const made = await (await office.fetch("POST /v1/accounts", { json: { name: "me" } })).json();
+  const json = { email: "a@b", accountId: made.id };
+  await office.operate("POST /operator/v1/guests", { json });
+
+  for (const sweep of office.app.sweeps) await sweep(office.now + 31 * DAY);
+
+  const list = await office.fetch("GET /v1/guests", { key: made.apiKey });
+  assertEquals((await list.json()).length, 1);
+});
+
+const { free, pro } = PLANS.limits;
+/** A later release, with other limits of a plan and one plan fewer. */
+const LATER: Catalogue = {
+  ...OF_THINGS,
+  plans: { limits: { free: { minute: 9, day: 99 }, pro }, signUp: "free", own: "enterprise" },
+};
+
+Deno.test.each<[fault: string, change: Partial<Catalogue>]>([
+  [
+    "The plan Gold must have a name of lower-case letters, digits, _ and -.",
+    { plans: { ...PLANS, limits: { free, Gold: pro } } },
+  ],
+  [
+    "The plan free must have limits from 1 to 1000000000000, not 0.",
+    { plans: { ...PLANS, limits: { free: { minute: 0, day: 1 } } } },
+  ],
+  [
+    "The plan basic of sign-up must have limits: add it to limits, or name another.",
+    { plans: { ...PLANS, signUp: "basic" } },
+  ],
+  [
+    "The plan pro must not have limits, because each of its accounts has its own: remove it from limits.",
+    { plans: { ...PLANS, own: "pro" } },
+  ],
+  [
+    "The key prefix A.s must be at most 12 lower-case letters and digits, such as my: keys then begin with my_live_.",
+    { keyPrefix: "A.s" },
+  ],
+  ["The key prefix as must not be a former one, too: remove it from formerKeyPrefixes.", {
+    formerKeyPrefixes: ["as"],
+  }],
+])("openAccounts() refuses a catalogue: %s", async (fault, change) => {
+  await using service = await Harness.open();
+
+  const { message } = await assertRejects(
+    () => openAccounts(service.store, { ...OF_THINGS, ...change }),
+    ResourceError,
+  );
+
+  assertEquals(message, fault);
+});
+
+Deno.test("openAccounts() refuses a release without a plan that an account has, until the account is moved", async () => {
+  await using service = await Harness.open();
+  const { account: { id } } = await service.createAccount("business");
+  const refused = () => assertRejects(() => openAccounts(service.store, LATER), ResourceError);
+
+  const { message: ofUnknown } = await refused();
+  await openAccounts(service.store, OF_THINGS);
+  const { message } = await refused();
+  await service.accounts.change(id, { plan: "pro", limits: pro });
+  await openAccounts(service.store, LATER);
+
+  assertEquals(ofUnknown, message);
+  assertEquals(
+    message,
+    `Accounts have the plan business, such as ${id}, but this release does not declare it. Declare it in ` +
+      "src/catalogue/plans.ts, or move these accounts first: deno task accounts plan ID PLAN.",
+  );
+});
+
+Deno.test("openAccounts() reads accounts only if a plan is missing", async () => {
+  await using service = await Harness.open();
+  await service.createAccount("business");
+  await openAccounts(service.store, OF_THINGS);
+  const more = { ...PLANS, limits: { ...PLANS.limits, gold: pro } };
+  const { list } = service.store;
+  service.store.list = () => Promise.reject(new TypeError("Accounts are read"));
+
+  await openAccounts(service.store, OF_THINGS);
+  await openAccounts(service.store, { ...OF_THINGS, plans: more });
+
+  await assertRejects(() => openAccounts(service.store, OF_THINGS), TypeError);
+  service.store.list = list;
+});
+
+Deno.test("accounts apply-plans gives open accounts the limits of their plans, and can be repeated", async () => {
+  await using before = await Harness.open();
+  const own = { minute: 7, day: 70 };
+  const made = await Promise.all(
+    (["free", "pro", own, "free"] as const).map((plan) => before.createAccount(plan)),
+  );
+  await Promise.all(upTo(120).map(() => before.createAccount("free")));
+  const { account: { id: closed } } = await before.createAccount("free");
+  await before.accounts.close(closed);
+  await using later = before.beside({ catalogue: LATER, operatorToken: OPERATOR_TOKEN });
+  const limits = () => Promise.all(made.map(async ({ apiKey }) => (await call(later, apiKey)).limit));
+  const unchanged = await limits();
+
+  const first = await operated(later.app.fetch, ["accounts", "apply-plans"]);
+  const again = await operated(later.app.fetch, ["accounts", "apply-plans"]);
+
+  assertEquals(first.err, ["Checked 125 accounts, changed 122."]);
+  assertEquals(again.err, ["Checked 125 accounts, changed 0."]);
+  assertEquals([unchanged, await limits()], [[60, 300, 7, 60], [9, 300, 7, 9]]);
+  assertEquals((await later.accounts.find(closed))?.holder.limits, free);
+});
+
+Deno.test("keys with a former prefix stay valid, are hidden, and are no longer issued", async () => {
+  await using before = await Harness.open({ catalogue: { ...OF_THINGS, keyPrefix: "old" } });
+  const { apiKey: key } = await before.createAccount("free");
+  await using after = before.beside();
+
+  const response = await after.fetch("GET /v1/things", { key });
+  const echoed = await after.fetch(`GET /v1/account?${key}=1`, { key });
+  const rotated = await after.fetch("POST /v1/account/key", { key });
+
+  assertEquals([key.slice(0, 9), response.status], ["old_test_", 200]);
+  assertStringIncludes(await echoed.text(), "[secret]");
+  assertStringIncludes((await rotated.json()).apiKey, "as_test_");
+});
