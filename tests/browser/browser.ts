@@ -38,8 +38,8 @@ export async function visit(
         "browser.display.document_color_use": forcedColors === "active" ? 2 : 0,
       },
     });
-  const starting = start ? start() : ServerProcess.start({ KV_PATH: ":memory:", ...variables });
-  const [server, browser] = await Promise.all([starting, launching]);
+  start ??= () => ServerProcess.start({ KV_PATH: ":memory:", ...variables });
+  const [server, browser] = await Promise.all([start(), launching]);
   const emulated = name === "chromium" ? {} : { colorScheme: null, forcedColors: null };
   const page = await browser.newPage({ ...options, ...emulated });
   page.setDefaultTimeout(10_000);
@@ -120,10 +120,10 @@ export async function text(page: Page, selector: string): Promise<string> {
 
 /** Number of prints by kind, such as `{ ok: 2, "": 58 }`. */
 export async function prints(page: Page): Promise<Record<string, number>> {
-  const kinds = await page.locator(":is(#prints, #refused) > svg").evaluateAll((prints) =>
-    prints.map((print) => print.getAttribute("class") ?? "")
-  );
-  return Object.fromEntries([...Map.groupBy(kinds, (kind) => kind)].map(([kind, own]) => [kind, own.length]));
+  return await page.locator(":is(#prints, #refused) > svg").evaluateAll((prints) => {
+    const kinds = Map.groupBy(prints, (print) => print.getAttribute("class") ?? "");
+    return Object.fromEntries([...kinds].map(([kind, own]) => [kind, own.length]));
+  });
 }
 
 /** What elements show: the text of the first, a pattern of it, the texts of all, or whether it is visible. */
@@ -162,11 +162,6 @@ export async function race(page: Page): Promise<void> {
   await settle(page);
 }
 
-/** The labels of the steps that the answer offers. */
-export async function steps(page: Page): Promise<string[]> {
-  return await page.locator("#next button").allTextContents();
-}
-
 /** Answers requests to a path in place of the service, and of an earlier answer. */
 export async function answer(
   page: Page,
@@ -174,10 +169,8 @@ export async function answer(
   [status, code, message, headers = {}]: readonly [number, string, string, Readonly<Record<string, string>>?],
 ): Promise<void> {
   await page.unroute(`**${path}`);
-  await page.route(
-    `**${path}`,
-    (route) => route.fulfill({ status, headers, json: { code, message, status } }),
-  );
+  const json = { code, message, status };
+  await page.route(`**${path}`, (route) => route.fulfill({ status, headers, json }));
 }
 
 /** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */

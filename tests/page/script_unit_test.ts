@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { printsOf, raceOf, standingOf, usageAfter, usageAt } from "../../src/page/script/limits.js";
 import {
@@ -11,13 +11,8 @@ import {
   targetOf,
 } from "../../src/page/script/request.js";
 
-const CREATE = {
-  base: "http://localhost:8000",
-  method: "POST",
-  path: "/v1/things",
-  type: "application/json",
-  key: "as_test_abcdef",
-};
+const base = "http://localhost:8000";
+const CREATE = { base, method: "POST", path: "/v1/things", type: "application/json", key: "as_test_abcdef" };
 const BODY = '{\n  "name": "O\'Hammer \\"X\\" $HOME `id` é \\\\n",\n  "weight": 9223372036854775807\n}';
 const FIELDS = [
   { name: "Idempotency-Key", place: "header", value: "it's $HOME `id`" },
@@ -26,13 +21,13 @@ const FIELDS = [
 ];
 
 Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keeps the body as typed", () => {
-  const headers: [string, string][] = [
-    ["Authorization", "Bearer as_test_abcdef"],
-    ["Content-Type", "application/json"],
-    ["Idempotency-Key", "it's $HOME `id`"],
-  ];
-  const url = "http://localhost:8000/v1/things";
-  assertEquals(buildRequest(CREATE, FIELDS), { method: "POST", url, headers, body: BODY });
+  const { method, url, headers, body } = buildRequest(CREATE, FIELDS);
+  assertEquals([method, url, body], ["POST", "http://localhost:8000/v1/things", BODY]);
+  assertEquals(Object.fromEntries(headers), {
+    "Authorization": "Bearer as_test_abcdef",
+    "Content-Type": "application/json",
+    "Idempotency-Key": "it's $HOME `id`",
+  });
   const target = { ...CREATE, method: "GET", path: "/v1/things/{thingId}", key: "" };
   const call = buildRequest(target, [
     { name: "thingId", place: "path", value: "a/b?$&" },
@@ -41,46 +36,34 @@ Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keep
     { name: "cursor", place: "query", value: "c" },
   ]);
   assertEquals(targetOf(call), "/v1/things/a%2Fb%3F%24%26?state=a%26b%EF%BF%BD&cursor=c");
-  assertEquals(call.headers, []);
-  assertEquals(targetOf(buildRequest(target, [])), "/v1/things/{thingId}");
+  assertEquals([call.headers, targetOf(buildRequest(target, []))], [[], "/v1/things/{thingId}"]);
 });
 
-for (
-  const [language, program, ...args] of [
-    ["curl", "bash", "-c"],
-    ["javascript", Deno.execPath(), "eval", "--no-config"],
-    ["python", "python3", "-c"],
-  ] as const
-) {
-  Deno.test({
-    name: `sample() returns a ${language} program that sends the request as it is`,
-    ignore: !await isInstalled(program),
-    async fn() {
-      const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
-      const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-      await using server = Deno.serve(options, async (request) => {
-        const names = ["authorization", "content-type", "idempotency-key"];
-        const sent = names.map((name) => request.headers.get(name));
-        resolve([request.method, new URL(request.url).pathname, ...sent, await request.text()]);
-        return new Response("fine");
-      });
-      const call = buildRequest({ ...CREATE, base: `http://127.0.0.1:${server.addr.port}` }, FIELDS);
+const PROGRAMS = { curl: ["bash", "-c"], javascript: [Deno.execPath(), "eval"], python: ["python3", "-c"] };
+for (const [language, [program = "", ...args]] of Object.entries(PROGRAMS)) {
+  const name = `sample() returns a ${language} program that sends the request as it is`;
+  Deno.test({ name, ignore: !await isInstalled(program) }, async () => {
+    const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
+    const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+    await using server = Deno.serve(options, async (request) => {
+      const names = ["authorization", "content-type", "idempotency-key"];
+      const sent = names.map((name) => request.headers.get(name));
+      resolve([request.method, new URL(request.url).pathname, ...sent, await request.text()]);
+      return new Response("fine");
+    });
+    const call = buildRequest({ ...CREATE, base: `http://127.0.0.1:${server.addr.port}` }, FIELDS);
 
-      const command = new Deno.Command(program, { args: [...args, sample(language, call)] });
-      const { success, stdout } = await command.output();
+    const command = new Deno.Command(program, { args: [...args, sample(language, call)] });
+    const { success, stdout } = await command.output();
 
-      assertEquals([success, new TextDecoder().decode(stdout).trim().slice(-4)], [true, "fine"]);
-      assertEquals(await arrived, ["POST", "/v1/things", ...call.headers.map(([, value]) => value), BODY]);
-    },
+    assertEquals([success, new TextDecoder().decode(stdout).trim().slice(-4)], [true, "fine"]);
+    assertEquals(await arrived, ["POST", "/v1/things", ...call.headers.map(([, value]) => value), BODY]);
   });
 }
 
 async function isInstalled(program: string): Promise<boolean> {
-  try {
-    return (await new Deno.Command(program, { args: ["--version"], stdout: "null" }).output()).success;
-  } catch {
-    return false;
-  }
+  const command = new Deno.Command(program, { args: ["--version"], stdout: "null" });
+  return await command.output().then(({ success }) => success, () => false);
 }
 
 Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every digit", () => {
@@ -97,48 +80,47 @@ Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every 
 Deno.test("nextCursor(), readProblem() and duration() read what a response says", () => {
   assertEquals(nextCursor('<http://a/v1/things?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
   assertEquals(nextCursor('<http://a/v1/things?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
-  assertEquals(nextCursor(null), "");
-  const problem = { code: "a", message: 'b "c"' };
-  assertEquals(readProblem(JSON.stringify({ ...problem, status: 400 })), problem);
-  for (const text of ["", "null", "[]", "<html>", '"code"']) {
-    assertEquals(readProblem(text), { code: "", message: "" });
-  }
+  const none = { code: "", message: "" };
+  assertEquals(["", "null", "[]", "<html>", '"code"'].map(readProblem), Array(5).fill(none));
   const times = [1, 98_001, 99_001, 5_999_000, 6_000_000, 86_400_000].map(duration);
   assertEquals(times, ["1 s", "99 s", "2 min", "100 min", "2 h", "24 h"]);
 });
 
 /** A response, by default under limits of 60 requests a minute and 1,000 a day, of which 900 are left. */
-function entry(
-  { status = 200, left = 0, day = 900, seconds = 30, reset = 1_000, limit = 60, code = "", isOfDay = false } =
-    {},
-) {
+function entry(given = {}) {
+  const usual = { status: 200, left: 0, day: 900, reset: 1_000, limit: 60, code: "", isOfDay: false };
+  const { status, left, day, reset, limit, code, isOfDay } = { ...usual, ...given };
   const headers = new Headers({
     "ratelimit-policy": `"minute";q=${limit};w=60, "day";q=1000;w=86400`,
-    "ratelimit": `"minute";r=${left};t=${seconds}, "day";r=${day};t=3600`,
+    "ratelimit": `"minute";r=${left};t=30, "day";r=${day};t=3600`,
     "x-ratelimit-limit": isOfDay ? "1000" : `${limit}`,
-    "x-ratelimit-reset": `${isOfDay ? reset - seconds + 3_600 : reset}`,
+    "x-ratelimit-reset": `${isOfDay ? reset + 3_570 : reset}`,
   });
   const answer = { status, text: "", headers, body: "", ms: 1, code, message: "", newKey: "", wait: 0 };
   return { operation: "listThings", call: buildRequest(CREATE, []), answer };
 }
 
+/** Requests with these outcomes. */
+function entries(...kinds: readonly ("ok" | "bad" | "refused")[]) {
+  return kinds.map((kind) => entry({ status: { ok: 200, bad: 404, refused: 429 }[kind] }));
+}
+
 Deno.test("usageAfter() counts the responses of one minute in any order, and no others", () => {
-  const rest = [
-    entry({ left: 57 }),
-    entry({ status: 404, left: 58, isOfDay: true }),
-    entry({ status: 429, day: 899 }),
-  ];
+  const late = entry({ status: 404, left: 58, isOfDay: true });
+  const rest = [entry({ left: 57 }), late, entry({ status: 429, day: 899 })];
   const before = usageAfter(undefined, entry({ left: 59 }), 0);
   const after = rest.reduce((usage, entry) => usageAfter(usage, entry, 0), before);
 
   const day = { limit: 1_000, left: 899, until: 3_600_000 };
   assertEquals([after?.left, after?.until, after?.reset, after?.day], [0, 30_000, 1_000, day]);
   assertEquals(after?.entries.slice(1), rest);
-  assertEquals(usageAfter(after, entry({ left: 40, reset: 940 }), 0), after);
-  assertEquals(usageAfter(after, entry({ code: "key_banned", reset: 9_999 }), 0), after);
   const other = entry();
   other.answer.headers.set("ratelimit", '"hour";r=0;t=9');
-  assertEquals(usageAfter(after, other, 0), after);
+  for (
+    const ignored of [entry({ left: 40, reset: 940 }), entry({ code: "key_banned", reset: 9_999 }), other]
+  ) {
+    assertEquals(usageAfter(after, ignored, 0), after);
+  }
   const next = usageAfter(after, entry({ left: 59, reset: 1_060 }), 60_000);
   assertEquals([next?.left, next?.entries.length, next?.until], [59, 1, 90_000]);
 });
@@ -146,21 +128,14 @@ Deno.test("usageAfter() counts the responses of one minute in any order, and no 
 Deno.test("usageAt() has all requests again when a window has ended", () => {
   const usage = usageAfter(undefined, entry({ left: 3 }), 0);
 
-  assertEquals(usageAt(usage, 29_999), usage);
+  assertEquals([usageAt(usage, 29_999), usageAt(undefined, 0)], [usage, undefined]);
   const later = usageAt(usage, 30_000);
   assertEquals([later?.left, later?.entries, later?.day.left], [60, [], 900]);
   assertEquals(usageAt(usage, 3_600_000)?.day.left, 1_000);
-  assertEquals(usageAt(undefined, 0), undefined);
 });
 
-/** Requests with these outcomes. */
-function entries(...kinds: readonly ("ok" | "bad" | "refused")[]) {
-  return kinds.map((kind) => entry({ status: { ok: 200, bad: 404, refused: 429 }[kind] }));
-}
-
 Deno.test("printsOf() shows other clients' requests first, and several as one print for larger plans", () => {
-  const own = entries("ok", "refused", "bad", "refused");
-  assertEquals(printsOf({ limit: 5, left: 1, entries: own }), {
+  assertEquals(printsOf({ limit: 5, left: 1, entries: entries("ok", "refused", "bad", "refused") }), {
     admitted: ["other", "other", "ok", "bad", ""],
     refused: ["refused", "refused"],
     counts: [2, 1, 1, 2],
@@ -169,18 +144,18 @@ Deno.test("printsOf() shows other clients' requests first, and several as one pr
   const { admitted, refused } = printsOf({ limit: 300, left: 288, entries: many });
   assertEquals([admitted.length, refused.length, ...admitted.slice(0, 4)], [60, 2, "other", "bad", "ok", ""]);
   const huge = printsOf({ limit: 2 ** 53, left: 2 ** 52, entries: entries(...Array(2_000).fill("refused")) });
-  assertEquals(huge.admitted.length + huge.refused.length <= 120, true);
+  assert(huge.admitted.length + huge.refused.length <= 120);
 });
 
 Deno.test("standingOf() says what is left, or that it does not know, in every state", () => {
   const known = { now: 0, bannedUntil: 0, hasKey: true, limit: 60 };
   const usage = usageAfter(undefined, entry({ left: 58 }), 0);
+  const used = usageAfter(undefined, entry({ left: 1_000, limit: 1_000, day: 0 }), 0);
 
   assertEquals(standingOf(undefined, { ...known, hasKey: false })[0], "60 requests a minute");
   assertEquals(standingOf(undefined, known)[0], "Send to see what is left");
   assertEquals(standingOf(usage, known), ["58 of 60 left", "new in 30 s, 900 today"]);
   assertEquals(standingOf(usageAt(usage, 30_000), { ...known, now: 30_000 }), ["60 of 60 left", "900 today"]);
-  const used = usageAfter(undefined, entry({ left: 1_000, limit: 1_000, day: 0 }), 0);
   assertEquals(standingOf(used, known), ["0 of 1,000 left today", "new in 60 min"]);
   assertEquals(standingOf(usage, { ...known, bannedUntil: 300_000 }), ["Banned", "for 5 min"]);
 });
@@ -192,15 +167,12 @@ Deno.test("raceOf() sends a few more than are left and at most 200, or says why 
   };
 
   assertEquals([race(188, 900, 300)[0], race(10, 900, 10)[0]], [200, 12]);
-  for (
-    const [race_, count, note] of [
-      [race(58), 70, "The race sends the 58 that are left and 12 more at once."],
-      [race(299, 900, 300), 200, "299 are left. The race sends 200 at once: race again for the rest."],
-      [race(58, 70), 0, "Too few requests are left today for a race."],
-      [race(0), 0, "Race again in the next minute."],
-      [race(58, 900, 60, false, "refused"), 0, "Race again in the next minute."],
-      [race(58, 900, 60, true), 0, "Race again after the ban."],
-      [raceOf(undefined, false), 0, "Race after your first request."],
-    ] as const
-  ) assertEquals(race_, [count, note]);
+  assertEquals(race(58), [70, "The race sends the 58 that are left and 12 more at once."]);
+  const rest = "299 are left. The race sends 200 at once: race again for the rest.";
+  assertEquals(race(299, 900, 300), [200, rest]);
+  assertEquals(race(58, 70), [0, "Too few requests are left today for a race."]);
+  assertEquals(race(0), [0, "Race again in the next minute."]);
+  assertEquals(race(58, 900, 60, false, "refused"), [0, "Race again in the next minute."]);
+  assertEquals(race(58, 900, 60, true), [0, "Race again after the ban."]);
+  assertEquals(raceOf(undefined, false), [0, "Race after your first request."]);
 });
