@@ -1,7 +1,19 @@
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { existsSync } from "node:fs";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { VERSION } from "../../src/app/version.ts";
+import { CATALOGUE, DEFAULT_KV_PATH } from "../../src/catalogue/catalogue.ts";
+import { openStore } from "../../src/engine/open.ts";
+import { helpOf } from "../../src/operator/command_line.ts";
+import { clientTasks } from "../../src/process/cli.ts";
+import { readConfig } from "../../src/process/config.ts";
+import { describeStart, printFirstSteps } from "../../src/process/first_steps.ts";
+import { print, readLines } from "../../src/process/process.ts";
 import { call } from "../support/client.ts";
+import { Harness } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
 import { HAMMER } from "../support/things.ts";
+
+const operatorToken = "the-operators-token-in-this-one-test";
 
 Deno.test("main() prints help even if a variable is invalid", async () => {
   await using operator = await Operator.start();
@@ -14,17 +26,14 @@ Deno.test("main() prints help even if a variable is invalid", async () => {
 });
 
 Deno.test.each([
-  [
-    "KV_PATH",
-    ":memory:",
-    /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/,
-  ],
-  ["KV_PATH", "FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
-  ["KV_PATH", "FOLDER/a/b.kv", /^The KV FOLDER\/a\/b\.kv cannot be used: there is no such file, [^\n]+\.$/],
-  ["ENVIRONMENT", "testing", /^ENVIRONMENT must be one of production, staging\.$/],
-])("main() exits with 1, prints why, and creates nothing if %s is %s", async (name, value, message) => {
+  ["KV_PATH=:memory:", /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/],
+  ["KV_PATH=FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
+  ["KV_PATH=FOLDER/a.kv", /^The KV FOLDER\/a\.kv cannot be used: there is no such file, [^\n]+\.$/],
+  ["ENVIRONMENT=testing", /^ENVIRONMENT must be one of production, staging\.$/],
+])("main() exits with 1, prints why, and creates nothing if %s", async (variable, message) => {
   await using operator = await Operator.start();
-  operator.environment.set(name, value.replace("FOLDER", operator.folder));
+  const [name = "", value = ""] = variable.replace("FOLDER", operator.folder).split("=");
+  operator.environment.set(name, value);
 
   const code = await operator.run("accounts create tests");
 
@@ -57,4 +66,139 @@ Deno.test("main() works on the KV file of a running, busy service", async () => 
   assertEquals(statuses, new Set([201]));
   await operator.run("accounts list");
   assertEquals(operator.out.length, 9);
+});
+
+/** Replaces a standard stream until the result is disposed. */
+function replaced(name: "stdin" | "stderr", value: object): Disposable {
+  const original = Deno[name];
+  const replace = (value: object) => Object.defineProperty(Deno, name, { configurable: true, value });
+  replace(value);
+  return { [Symbol.dispose]: () => void replace(original) };
+}
+
+/** Runs some work. Resolves to what it writes to standard error. */
+async function errorsOf(work: () => unknown): Promise<string> {
+  let text = "";
+  using _ = replaced("stderr", {
+    writeSync: (bytes: Uint8Array) => void (text += new TextDecoder().decode(bytes)),
+  });
+  await work();
+  return text;
+}
+
+Deno.test("print() writes a line to standard error and ignores a failure to write", async () => {
+  assertEquals(await errorsOf(() => print("One")), "One\n");
+  using _ = replaced("stderr", {});
+  print("Two");
+});
+
+Deno.test.each<[string[], string[]]>([
+  [["a\nb\n"], ["a", "b"]],
+  [["a\nb"], ["a", "b"]],
+  [["a\r\nb\r\n"], ["a", "b"]],
+  [["a\r", "\nb", "c"], ["a", "bc"]],
+  [["\n", "a\n\n"], ["", "a", ""]],
+  [[], []],
+])("readLines() splits %j into %j", async (pieces, lines) => {
+  using _ = replaced("stdin", { readable: ReadableStream.from(pieces).pipeThrough(new TextEncoderStream()) });
+
+  assertEquals(await Array.fromAsync(readLines()), lines);
+});
+
+const [{ nouns, path }] = CATALOGUE.resources;
+
+/** What is printed if there is no account, with variables before the command. */
+function first(variables: string): string {
+  return `
+There is no account yet. Create one in another terminal and list the ${nouns.many}:
+
+  export KEY=$(${variables}deno task accounts create me)
+  curl -w '\\n' -H "Authorization: Bearer $KEY" http://localhost:8000${path}
+
+`;
+}
+
+const FIRST_LIVE = `
+There is no account yet. Create the first one in another terminal. Its API key is shown only once:
+
+  ENVIRONMENT=production KV_PATH='it'\\''s.kv' deno task accounts create me
+
+`;
+const WARNING =
+  "Warning: none of the first 100 accounts belongs to the environment production, so their API keys " +
+  "are not valid here. Is ENVIRONMENT right?\n";
+const CLOSED = "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.\n";
+const ENVIRONMENT = "production";
+const DENO_DEPLOYMENT_ID = "7f3k";
+
+Deno.test.each<[variables: Record<string, string>, accounts: number, steps: string]>([
+  [{ KV_PATH: DEFAULT_KV_PATH }, 0, first("")],
+  [{ KV_PATH: "other.kv" }, 0, first("KV_PATH='other.kv' ")],
+  [{ KV_PATH: "it's.kv", ENVIRONMENT }, 0, FIRST_LIVE],
+  [{ KV_PATH: "a.kv" }, 1, ""],
+  [{ KV_PATH: ":memory:", ENVIRONMENT }, 1, ""],
+  [{ KV_PATH: "a.kv", ENVIRONMENT }, 1, WARNING],
+  [{ DENO_DEPLOYMENT_ID }, 0, ""],
+  [{ KV_PATH: "a.kv", ENVIRONMENT, DENO_DEPLOYMENT_ID }, 0, CLOSED],
+])(
+  "printFirstSteps() says how to get a key, or why there is none: %j, %i accounts",
+  async (variables, accounts, steps) => {
+    await using service = await Harness.open();
+    for (let count = 0; count < accounts; count++) await service.createAccount();
+    const config = readConfig((name) => variables[name]);
+
+    assertEquals(
+      await errorsOf(() => printFirstSteps(service.store, config, "http://localhost:8000")),
+      steps,
+    );
+  },
+);
+
+const tcp = (hostname: string) => ({ transport: "tcp", hostname, port: 80 }) as const;
+
+Deno.test.each<[Deno.Addr, string]>([
+  [tcp("::"), "http://localhost:80/ and on all other addresses of this machine"],
+  [tcp("0.0.0.0"), "http://localhost:80/ and on all other IPv4 addresses of this machine"],
+  [tcp("::1"), "http://[::1]:80/"],
+  [{ transport: "unix", path: "/run/a.sock" }, "the Unix socket /run/a.sock"],
+  [{ transport: "vsock", cid: 3, port: 80 }, "port 80 of the vsock 3"],
+])("describeStart() describes %j, the version and the main settings", (address, expected) => {
+  const config = readConfig((name) => ({ ENVIRONMENT, KV_PATH: ":memory:" })[name]);
+
+  assertEquals(
+    describeStart(config, { address, schema: 7 }),
+    `Listening on ${expected}\n${CATALOGUE.title} ${VERSION}: environment production, sign-up closed, ` +
+      "data version 7 in the KV :memory:.",
+  );
+});
+
+/** Whether this checkout has a folder of src. */
+function exists(folder: string): boolean {
+  return existsSync(`${import.meta.dirname}/../../src/${folder}`);
+}
+
+Deno.test("texts speak of messages only if the service has them", async () => {
+  await using service = await Harness.open({ catalogue: CATALOGUE, operatorToken });
+
+  const texts = clientTasks(CATALOGUE).map(helpOf);
+  for (const path of ["/v1/openapi.json", "/operator/v1/openapi.json", "/metrics"]) {
+    texts.push(await (await service.fetch(`GET ${path}`, { key: operatorToken })).text());
+  }
+
+  const words = /\bmessages\b|\bqueue|\ba message\b/i;
+  assertEquals(texts.some((text) => words.test(text)), exists("messages"));
+});
+
+Deno.test({
+  name: "openStore() says that a KV server or Deno Deploy needs engine/remote if it is missing",
+  ignore: exists("engine/remote"),
+  async fn() {
+    for (const path of ["http://127.0.0.1:1/", undefined]) {
+      await assertRejects(
+        () => openStore(path, { clock: Date.now, create: true }),
+        Error,
+        "This copy cannot use a KV server: src/engine/remote is missing.",
+      );
+    }
+  },
 });

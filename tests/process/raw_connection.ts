@@ -1,6 +1,4 @@
 // HTTP/1.1 by hand, on a socket.
-import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { ServerProcess } from "./process.ts";
 
 /** A response as received. */
 export interface RawAnswer {
@@ -151,49 +149,4 @@ function decoded(bytes: string): string {
 function isDisconnection(error: unknown): boolean {
   const { ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected } = Deno.errors;
   return [ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected].some((kind) => error instanceof kind);
-}
-
-/**
- * What a request may get: a status of the service or, if the HTTP layer refuses it,
- * a status from 400 to 499 or the end of the connection.
- */
-export type Expected = 200 | 201 | 204 | 400 | 401 | 404 | 405 | 408 | 413 | "refused";
-
-/** A request as text, and what it may get. */
-export type RawCase = readonly [name: string, request: string, expected: Expected];
-
-/** Sends each request on its own connection, one step each, and checks that the server still responds. */
-export async function runCases(
-  t: Deno.TestContext,
-  server: ServerProcess,
-  cases: readonly RawCase[],
-): Promise<void> {
-  for (const [name, request, expected] of cases) {
-    await t.step(name, async () => {
-      using connection = await RawConnection.open(server.port);
-      await connection.send(request);
-      assertAnswer(await connection.receive(), expected);
-      await assertAlive(server);
-    });
-  }
-}
-
-/** Checks that the server still responds. */
-export async function assertAlive(server: ServerProcess): Promise<void> {
-  const response = await fetch(`${server.origin}/health`);
-  assertEquals(response.status, 200);
-  await response.body?.cancel();
-}
-
-/** Asserts that the response is the expected one. From 400 on, it must have an Error body. */
-function assertAnswer(answer: RawAnswer | undefined, expected: Expected): void {
-  if (expected === "refused") {
-    const status = answer?.status ?? 400;
-    assert(status >= 400 && status < 500, `${status}`);
-    return;
-  }
-  assertEquals(answer?.status, expected);
-  const body = answer?.body ?? "";
-  if (expected >= 400) assertMatch(body, /^\{"code":"[a-z_]+","message":".+","status":\d{3}\}$/);
-  if (expected === 204) assertEquals(body, "");
 }

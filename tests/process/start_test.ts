@@ -1,64 +1,58 @@
-import { assertEquals, assertMatch } from "@std/assert";
-import { START_HELP } from "../../src/process/config.ts";
+import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
-import { DenoProcess, runServer, ServerProcess } from "./process.ts";
-import { SHIPPED, TITLE } from "./shipped.ts";
-import { TemporaryStore } from "./temporary_store.ts";
+import { START_HELP } from "../../src/process/config.ts";
+import { call, outcome } from "../support/client.ts";
+import { DenoProcess, type Outcome, runCommand, runServer, type ServerProcess } from "./process.ts";
+import { addItem, idIn, LIST, listIds, METRIC, PATH, SHIPPED, TITLE } from "./shipped.ts";
+import { ServedStore, TemporaryStore } from "./temporary_store.ts";
 
-Deno.test("server prints its help and its version on request, and rejects other arguments", async () => {
-  const run = (...args: string[]) => runServer({ KV_PATH: ":memory:" }, ...args);
+const TOKEN = "a-token-that-nobody-else-can-know";
+const OLD_TOKEN = "the-token-that-was-sent-until-now";
+const METRICS_TOKEN = "the-token-that-only-prometheus-has";
 
-  assertEquals(await run("--help"), { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
-  assertEquals(await run("--version"), { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
-  const errorLines = ["The service takes no arguments. See: deno task start --help"];
-  assertEquals(await run("--port", "80"), { code: 2, stdout: "", errorLines });
-});
-
-Deno.test("server exits 1 and prints one line if it cannot run with its variables", async () => {
+Deno.test("server prints its help or version, or exits with why it cannot run with its arguments or variables", async () => {
   using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = other.addr;
+  const taken = `^Cannot listen on 127\\.0\\.0\\.1, port ${port}: .+\\. Set PORT to another port\\.$`;
+  const run = (variables: Record<string, string>, ...args: string[]) =>
+    runServer({ KV_PATH: ":memory:", ...variables }, ...args);
+  const lines = async (running: Promise<Outcome>, expected: number) => {
+    const { code, stdout, errorLines } = await running;
+    assertEquals([code, stdout, errorLines.length], [expected, "", 1], errorLines.join("\n"));
+    return errorLines.join();
+  };
 
-  for (
-    const [variables, line] of [
-      [{ PORT: "x" }, /^PORT must be an integer from 0 to 65535\.$/],
-      [{ HOST: "300.1.2.3" }, /^Cannot listen on 300\.1\.2\.3, port 0: [^.]+\.$/],
-      [
-        { PORT: `${port}` },
-        new RegExp(`^Cannot listen on 127\\.0\\.0\\.1, port ${port}: .+\\. Set PORT to another port\\.$`),
-      ],
-      [{ KV_PATH: "src" }, /^The KV src cannot be used: it is a folder\.$/],
-    ] as const
-  ) {
-    const { code, stdout, errorLines } = await runServer({ KV_PATH: ":memory:", ...variables });
-    assertEquals([code, stdout, errorLines.length], [1, "", 1], errorLines.join("\n"));
-    assertMatch(errorLines.join(), line);
-  }
+  assertEquals(await run({}, "--help"), { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
+  assertEquals(await run({}, "--version"), { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
+  assertMatch(
+    await lines(run({}, "--port", "80"), 2),
+    /^The service takes no arguments\. See: deno task start/,
+  );
+  assertMatch(await lines(run({ PORT: "x" }), 1), /^PORT must be an integer from 0 to 65535\.$/);
+  assertMatch(await lines(run({ PORT: `${port}` }), 1), new RegExp(taken));
+  assertMatch(await lines(run({ KV_PATH: "src" }), 1), /^The KV src cannot be used: it is a folder\.$/);
 });
 
-Deno.test("server prints where it listens, its version, its main settings and the first steps", async () => {
+Deno.test("server prints where it listens, by default on both IP versions, its version, its main settings and the first steps", async () => {
   await using store = await TemporaryStore.create();
-  await using server = await store.serve();
+  await using server = await store.serve({ HOST: "" });
   await server.wrote("stderr", /^ {2}curl .+\n/m);
+  const hosts = ["127.0.0.1", ...(hasIpv6() ? ["[::1]"] : [])];
 
+  for (const host of hosts) {
+    const response = await fetch(`http://${host}:${server.port}/nothing`);
+    assertEquals([host, (await response.json()).status], [host, 404]);
+  }
   const { code, errorLines, stdout } = await server.stop();
 
   assertEquals([code, stdout], [0, ""]);
   assertEquals(errorLines, [
-    `Listening on http://localhost:${server.port}/`,
+    `Listening on http://localhost:${server.port}/ and on all other addresses of this machine`,
     `${TITLE} ${VERSION}: environment staging, sign-up open, data version 1 in the KV ${store.kvPath}.`,
     `There is no account yet. Create one in another terminal and list the ${SHIPPED.nouns.many}:`,
     `  export KEY=$(KV_PATH='${store.kvPath}' deno task accounts create me)`,
     `  curl -w '\\n' -H "Authorization: Bearer $KEY" http://localhost:${server.port}${SHIPPED.path}`,
   ]);
-});
-
-Deno.test("server listens on both IP versions by default, as far as the machine has them", async () => {
-  await using server = await ServerProcess.start({ KV_PATH: ":memory:", HOST: "" });
-
-  for (const host of ["127.0.0.1", ...(hasIpv6() ? ["[::1]"] : [])]) {
-    const response = await fetch(`http://${host}:${server.port}/nothing`);
-    assertEquals([host, (await response.json()).status], [host, 404]);
-  }
 });
 
 function hasIpv6(): boolean {
@@ -90,4 +84,70 @@ Deno.test("server listens on a Unix socket if DENO_SERVE_ADDRESS says so", async
     `Listening on the Unix socket ${path}`,
     `  KV_PATH='${store.kvPath}' deno task accounts create me`,
   ]);
+});
+
+Deno.test("server applies its variables, and runs the commands of its OPERATOR_TOKEN alone", async () => {
+  await using served = await ServedStore.start();
+  const { server: plain, key, store } = served;
+  await using server = await store.serve({
+    ENVIRONMENT: "production",
+    CLIENT_ADDRESS_HEADER: "X-Forwarded-For",
+    PUBLIC_URL: "https://store.example/base/",
+    MAX_STALENESS_MS: "60000",
+    OPERATOR_TOKEN: TOKEN,
+    METRICS_TOKEN,
+  });
+  const remaining = async (server: ServerProcess, forwarded: string) =>
+    (await call(server, undefined, LIST, { headers: { "x-forwarded-for": forwarded } })).remaining;
+  const left = [];
+  for (const list of ["10.0.0.1, 192.0.2.1", "10.0.0.2, 192.0.2.1", "192.0.2.1, 192.0.2.2"]) {
+    left.push([await remaining(server, list), await remaining(plain, list)]);
+  }
+  const run = (OPERATOR_TOKEN: string, ...args: string[]) =>
+    runCommand(args, { SERVICE_URL: server.origin, OPERATOR_TOKEN, KV_PATH: "/nowhere" });
+
+  const created = await run(TOKEN, "accounts", "create", "me");
+  const refused = await run(TOKEN.toUpperCase(), "accounts", "list");
+  const own = created.stdout.trim();
+  const { headers, json } = await addItem(server, own);
+
+  assertEquals(left, [[59, 59], [58, 58], [59, 57]]);
+  assertEquals(outcome(await call(server, key, LIST)), "401 invalid_api_key");
+  assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
+  assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
+  assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
+  const known = await listIds(server, own);
+  await addItem(plain, key);
+  assertEquals([await listIds(server, own), (await listIds(plain, key)).length], [known, 2]);
+  const files = await Promise.all(["", "-wal"].map((end) => Deno.stat(store.kvPath + end)));
+  const metrics = await (await server.fetch("GET /metrics", { key: METRICS_TOKEN })).text();
+  const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(metrics)?.[1]);
+  assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
+});
+
+Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LOG is json", async () => {
+  const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`, METRICS_TOKEN };
+  await using served = await ServedStore.start({ variables });
+  const { server, account: { id, key } } = served;
+
+  const requests = [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN], [key, METRICS_TOKEN]];
+  for (const [sent, trace = ""] of requests) {
+    await call(server, sent, `${LIST}/77`, { headers: { "x-request-id": trace } });
+  }
+  const { code, stdout, errorLines } = await server.stop();
+
+  assertEquals(code, 0);
+  const records: Record<string, unknown>[] = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const common = { address: "127.0.0.1", method: "GET", route: `${PATH}/:${SHIPPED.id}` };
+  const notFound = { ...common, status: 404, code: SHIPPED.errors.notFound.code, accountId: id };
+  assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
+    { id: "trace-1", ...notFound },
+    { id: "[secret]", ...common, status: 401, code: "invalid_api_key", accountId: "" },
+    ...Array(3).fill({ id: "[secret]", ...notFound }),
+  ]);
+  for (const { time, ms } of records) {
+    assertMatch(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert(typeof ms === "number" && ms >= 0);
+  }
+  assert(!`${stdout}${errorLines}`.includes(key));
 });

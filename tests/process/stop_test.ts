@@ -1,12 +1,18 @@
-import { assertEquals } from "@std/assert";
+import { existsSync } from "node:fs";
+import { assertEquals, assertGreater } from "@std/assert";
 import { againIfLocked, retried } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { call, outcome } from "../support/client.ts";
 import { IN_HASTE, runServer, type ServerProcess } from "./process.ts";
-import { jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
-import { ITEM, itemWith, LIST, PATH, SHIPPED, TITLE } from "./shipped.ts";
+import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
+import { addItem, ITEM, itemWith, LIST, PATH, SHIPPED, TITLE } from "./shipped.ts";
 import { inOneDay, ServedStore } from "./temporary_store.ts";
+
+const HEALTH = rawRequest("GET /health");
+/** Enough requests for their log lines to overflow a pipe and the server's buffer. */
+const REQUESTS = 6_000;
+const AT_ONCE = 100;
 
 // deno task sends Ctrl-C twice.
 Deno.test.each<Deno.Signal>(["SIGINT", "SIGTERM"])(
@@ -15,7 +21,7 @@ Deno.test.each<Deno.Signal>(["SIGINT", "SIGTERM"])(
     await using served = await ServedStore.start();
     const { server, key } = served;
     using idle = await RawConnection.open(server.port);
-    await idle.send(rawRequest("GET /health"));
+    await idle.send(HEALTH);
     assertEquals((await idle.receive())?.status, 200);
     using connection = await RawConnection.open(server.port);
     const body = await beginToAdd(connection, key);
@@ -109,6 +115,94 @@ Deno.test("server returns 503, exits 1 and logs why after a later version has ch
   const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
   assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);
   assertEquals(await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items })), []);
+});
+
+Deno.test("server responds while nobody reads its log, and writes or counts every line before it exits 0", async () => {
+  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" } });
+  const { server, store } = served;
+
+  await sendMany(server, REQUESTS);
+  assertEquals((await exchange(server, HEALTH)).status, 200);
+  server.signal("SIGTERM");
+  // Once the write-ahead log is gone, the KV is closed, and only the server's own log remains to be written.
+  while (existsSync(`${store.kvPath}-wal`)) await pause(5);
+  server.stdout.resume();
+  const { code, stdout } = await server.ended();
+
+  const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const dropped = records.reduce((sum, record) => sum + (record.dropped ?? 0), 0);
+  assertEquals(code, 0);
+  assertGreater(dropped, 0);
+  assertEquals(records.filter(({ route }) => route === "/health").length + dropped, REQUESTS + 1);
+});
+
+Deno.test("server exits 1 if nobody reads its log when it stops", async () => {
+  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" }, process: IN_HASTE });
+  await sendMany(served.server, REQUESTS / 6); // Enough to overflow the pipe.
+
+  assertEquals((await served.server.stop()).code, 1);
+});
+
+/** Sends `count` requests while nobody reads the log. */
+async function sendMany(server: ServerProcess, count: number): Promise<void> {
+  server.stdout.pause();
+  using connection = await RawConnection.open(server.port);
+  const request = rawRequest("GET /health", { "x-request-id": "x".repeat(64) });
+  for (let sent = 0; sent < count; sent += AT_ONCE) {
+    await connection.send(request.repeat(AT_ONCE));
+    for (let received = 0; received < AT_ONCE; received++) {
+      assertEquals((await connection.receive())?.status, 200);
+    }
+  }
+}
+
+Deno.test("server logs one line when it runs out of open files, and accepts connections again later", async () => {
+  await using served = await ServedStore.start({ process: { openFiles: 128 } });
+  const { server, key } = served;
+  using first = await RawConnection.open(server.port);
+  await first.send(HEALTH);
+  assertEquals((await first.receive())?.status, 200);
+  {
+    using crowd = new DisposableStack();
+    while (await canOpen(server.port, crowd));
+    await first.send(rawRequest(LIST, { authorization: `Bearer ${key}` }));
+    assertEquals((await first.receive())?.status, 200, server.stderr.text);
+  }
+
+  using later = new DisposableStack();
+  while (!await canOpen(server.port, later)) await pause(50);
+  assertEquals((await call(server, key, LIST)).status, 200);
+  const { code, errorLines } = await server.stop();
+
+  assertEquals(code, 0);
+  assertEquals(errorLines.slice(2).map((line) => JSON.parse(line).route), ["accept"]);
+});
+
+/** Opens a connection. Until it responds, it might only be in the listener's queue. */
+async function canOpen(port: number, connections: DisposableStack): Promise<boolean> {
+  try {
+    const connection = connections.use(await RawConnection.open(port));
+    await connection.send(HEALTH);
+    return await connection.receive() !== undefined;
+  } catch {
+    return false; // When a listener is closed, connections in its queue are refused or reset.
+  }
+}
+
+Deno.test("server refuses writes once its KV file is removed", async () => {
+  await using served = await ServedStore.start();
+  const { server, key, store } = served;
+  assertEquals((await addItem(server, key)).status, 201);
+
+  await Deno.remove(store.kvPath);
+  await server.wrote("stderr", /"reason":"The KV file was removed or renamed; restart the service"/);
+
+  assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
+  assertEquals((await call(server, key, LIST)).status, 200);
+  // It probes the store once a second.
+  while ((await call(server, undefined, "GET /ready")).status === 200) await pause(50);
+  assertEquals(outcome(await call(server, undefined, "GET /ready")), "503 store_unavailable");
+  assertEquals((await server.stop()).code, 0);
 });
 
 /** Sends the head of a request that adds an item. Resolves to its body once the server asks for it. */

@@ -1,9 +1,38 @@
+// Processes on one KV file: servers, a backup and a rebuild.
 import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { outcome } from "../support/client.ts";
+import { callAtOnce, outcome, tally, upTo } from "../support/client.ts";
 import { DenoProcess } from "./process.ts";
-import { addItem, idIn, listIds } from "./shipped.ts";
-import { TemporaryStore } from "./temporary_store.ts";
+import { addItem, idIn, itemWith, LIST, listIds, SERVING, SHIPPED } from "./shipped.ts";
+import { type Credential, inOneDay, ServedStore, TemporaryStore } from "./temporary_store.ts";
+
+const LIMIT = 50;
+
+Deno.test("servers on one new KV file admit as many requests as the limit, and see each other's items at once", () =>
+  inOneDay(async () => {
+    await using store = await TemporaryStore.empty();
+    const starting = [store.serve(), store.serve()] as const;
+    await using one = await starting[0];
+    await using other = await starting[1];
+    const { key } = await store.createAccount();
+    const limited = await store.createAccount({ perDay: LIMIT });
+
+    const answers = await callAtOnce(LIMIT + 40, [one, other], limited.key, LIST);
+    const replies = await Promise.all(
+      upTo(60).map((index) => addItem(index % 2 ? one : other, key, { "idempotency-key": `${index % 15}` })),
+    );
+
+    assertEquals(tally(answers), { "200": LIMIT, "429 rate_limit_day": 40 });
+    const ids = replies.map(({ json }) => idIn(json));
+    assertEquals(replies.filter(({ headers }) => headers.has("idempotency-replayed")).length, 45);
+    assertEquals(ids, ids.map((_, index) => ids[index % 15]));
+    assertEquals(await listIds(one, key), [...new Set(ids)].sort((a, b) => a - b));
+    for (const _ of upTo(10)) {
+      // Its id may be lower than the last one, because a replay gives its id back.
+      const id = idIn((await addItem(one, key)).json);
+      assert((await listIds(other, key)).includes(id));
+    }
+  }));
 
 const CLIENTS = 8;
 const CREATES = 100;
@@ -95,4 +124,63 @@ Deno.test("the guide's script deletes old backups and what killed ones left, and
   assertEquals([code, new TextDecoder().decode(stderr)], [0, ""]);
   const names = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
   assertEquals(names.sort(), ["0.kv", "0.txt", "0.unfinished", "31.txt"]);
+});
+
+const COUNT = 20_000;
+const REBUILD = ["items", SHIPPED.name, "rebuild"] as const;
+
+/** Stores items of an account, without the rows that are derived from them. */
+async function store(kv: Deno.Kv, { id: accountId }: Credential): Promise<void> {
+  const encoder = new TextEncoder();
+  for (let id = 1; id <= COUNT;) {
+    const operation = kv.atomic();
+    for (const end = id + 500; id < end; id++) {
+      operation.set([...SHIPPED.rows.items, id], encoder.encode(`${itemWith(id)}\n${accountId}`));
+    }
+    await operation.commit();
+  }
+  await kv.set(SHIPPED.rows.ids, encoder.encode(`{"next":${COUNT + 1}}`));
+}
+
+async function schemaIn(kv: Deno.Kv): Promise<unknown> {
+  const { value } = await kv.get<Uint8Array>(["schema"]);
+  return JSON.parse(new TextDecoder().decode(value ?? undefined));
+}
+
+Deno.test("items rebuild changes nothing if it is killed; after it, a server that still runs stops, and others use the new rows", async () => {
+  await using served = await ServedStore.start();
+  const { server, key, account } = served;
+  using kv = await Deno.openKv(served.store.kvPath);
+  await store(kv, account);
+
+  {
+    await using killed = new DenoProcess([...SERVING, "-P", "src/process/cli.ts", ...REBUILD], {
+      KV_PATH: served.store.kvPath,
+    });
+    await killed.wrote("stderr", /^10000 items are done\.$/m);
+  }
+  assertEquals(await schemaIn(kv), { version: 1 });
+  const unused = await Array.fromAsync(kv.list({ prefix: ["generations", SHIPPED.name] }, { limit: 1 }));
+  assertEquals(unused.length > 0, SHIPPED.filters.length > 0);
+  assertEquals((await addItem(server, key)).status, 201);
+
+  const { code, errorLines } = await served.store.run(...REBUILD);
+  assertEquals([code, errorLines], [0, [
+    "10000 items are done.",
+    "20000 items are done.",
+    `Rebuilt ${SHIPPED.name}: ${COUNT + 1} items. Now start the release that declares them so.`,
+  ]]);
+  assertEquals(await schemaIn(kv), { version: 2, revision: 1 });
+  assertEquals((await addItem(server, key)).status, 503);
+  const outcome = await server.ended();
+  assertEquals(outcome.code, 1);
+  assert(outcome.errorLines.some((line) => line.includes("have been rewritten since this process started")));
+
+  assertEquals((await served.store.run("items", SHIPPED.name, "delete", `${COUNT}`)).code, 0);
+  await using next = await served.store.serve();
+  const [filter = ""] = SHIPPED.filters;
+  for (const query of ["", `&${filter}=${JSON.parse(itemWith(1))[filter]}`].slice(0, filter === "" ? 1 : 2)) {
+    const list = await next.fetch(`${LIST}?limit=2&sort=-id${query}`, { key });
+    assertEquals([list.status, await list.text()], [200, `[${itemWith(COUNT + 1)},${itemWith(COUNT - 1)}]`]);
+  }
 });
