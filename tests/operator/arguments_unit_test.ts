@@ -3,7 +3,8 @@ import { resource } from "../../src/resource/mod.ts";
 import { boolean, text } from "../../src/web/schema.ts";
 import { OF_THINGS, THINGS } from "../support/things.ts";
 import { clientTasks } from "../../src/process/cli.ts";
-import { runCommandLine } from "../../src/operator/command_line.ts";
+import { helpOf, runCommandLine } from "../../src/operator/command_line.ts";
+import { startTable } from "../../src/operator/table.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
@@ -125,7 +126,7 @@ for (const [message, lines] of Object.entries(misunderstood)) {
   });
 }
 
-Deno.test("runCommandLine() parses only the options of the command, not those of others", async () => {
+Deno.test("runCommandLine() parses only the options of the command, and explains negative numbers only if there are any", async () => {
   const fields = { json: text({ max: 9 }), plan: boolean() };
   const examples = { item: { json: "{}", plan: true }, change: {} };
   const [cups, mugs] = [["cups", "Cup"], ["mugs", "Mug"]].map(([name = "", item = ""]) =>
@@ -136,6 +137,7 @@ Deno.test("runCommandLine() parses only the options of the command, not those of
   const io = { clock: Date.now, input: () => Promise.resolve([]), out: () => Promise.resolve(), err() {} };
   let runs = 0;
 
+  assertEquals(/negative/.test(tasks.map(helpOf).join()), false);
   for (
     const line of ["accounts list --json", "items mugs list --json", "items cups set 1 --json {} --plan yes"]
   ) {
@@ -156,4 +158,25 @@ Deno.test.each([
   assertEquals([code, err], [0, []]);
   assertStringIncludes(out.join(), `Usage: deno task ${line.split(" ")[0]} `);
   for (const name of names.split(" ")) assertMatch(out.join(), new RegExp(`^  ${name} `, "m"));
+  assertEquals(/if N is\s+negative, write\s+--weight=-5/.test(out.join()), line === "items -h");
+});
+
+/** The lines of an item with these cells. */
+async function linesOf(cells: Readonly<Record<string, unknown>>): Promise<string[]> {
+  const lines: string[] = [];
+  const io = { out: (line: string) => Promise.resolve(void lines.push(line)), err: () => {} };
+  const columns = Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, () => cell]));
+  for (const asJson of [true, false]) await startTable(columns, asJson, io)({});
+  return lines;
+}
+
+Deno.test("startTable() omits a missing cell from JSON and prints a dash for it in a table", async () => {
+  assertEquals(await linesOf({ id: 1, tags: undefined }), ['{"id":1}', "1\t-"]);
+});
+
+Deno.test("startTable() prints true and false as options have them, and lists as JSON", async () => {
+  assertEquals(await linesOf({ isNew: true, isBig: false, tags: ["a", "b"], none: [] }), [
+    '{"isNew":true,"isBig":false,"tags":["a","b"],"none":[]}',
+    'yes\tno\t["a","b"]\t[]',
+  ]);
 });

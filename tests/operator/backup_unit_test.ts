@@ -1,11 +1,4 @@
-import {
-  assert,
-  assertEquals,
-  assertLess,
-  assertMatch,
-  assertRejects,
-  assertStringIncludes,
-} from "@std/assert";
+import { assert, assertEquals, assertLess, assertMatch, assertRejects } from "@std/assert";
 import { backup, DatabaseSync } from "node:sqlite";
 import { main } from "../../src/process/cli.ts";
 import { openStore } from "../../src/engine/open.ts";
@@ -157,37 +150,32 @@ Deno.test("main() says what to do with a copy by sqlite3 .backup, and restores i
   assertEquals(await rowsOf(`${fixture.folder}/DATA/things.kv`), await rowsOf(fixture.store));
 });
 
-/** Commands that fail, with KV_PATH, and what they print. */
-const FAILURES: readonly (readonly [command: string, kvPath: string, message: RegExp])[] = [
-  ["backup BACKUP", "MISSING", /^MISSING was not backed up: there is no such file\.$/],
-  ["backup BACKUP", "FOLDER", /^FOLDER was not backed up: it is not a file\.$/],
-  ["backup BACKUP", "TEXT", /^TEXT was not backed up: .*not a database\.$/],
-  ["backup BACKUP", "FOREIGN", /^FOREIGN was not backed up: its rows have version 9, [^\n]+\.$/],
-  ["backup BACKUP", "SQLITE", /^SQLITE was not backed up: it is not a Deno KV\.$/],
-  ["backup TEXT", "things.kv", /^things\.kv was not backed up: TEXT exists, [^\n]+\.$/],
-  ["backup NONE/BACKUP", "things.kv", /^things\.kv was not backed up: there is no folder NONE\.$/],
+/** Commands that fail, with KV_PATH, and how the line begins that says why. */
+const FAILURES: readonly (readonly [command: string, kvPath: string, start: string])[] = [
+  ["backup BACKUP", "MISSING", "MISSING was not backed up: there is no such file."],
+  ["backup BACKUP", "FOLDER", "FOLDER was not backed up: it is not a file."],
+  ["backup BACKUP", "TEXT", "TEXT was not backed up: file is not a database."],
+  ["backup BACKUP", "FOREIGN", "FOREIGN was not backed up: its rows have version 9, "],
+  ["backup BACKUP", "SQLITE", "SQLITE was not backed up: it is not a Deno KV."],
+  ["backup TEXT", "things.kv", "things.kv was not backed up: TEXT exists, and "],
+  ["backup NONE/BACKUP", "things.kv", "things.kv was not backed up: there is no folder NONE."],
   [
     "backup BACKUP",
     ":memory:",
-    /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/,
+    "Commands cannot use KV_PATH=:memory:, because only the server has access to it.",
   ],
-  ["backup BACKUP", "http://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
-  ["restore SQLITE", "https://localhost", /^KV_PATH is the URL of a KV Connect server\. [^\n@]+\.$/],
-  ["restore SQLITE", "things.kv", /^SQLITE was not restored: things\.kv exists, [^\n]+\.$/],
-  ["restore SQLITE", "HALF", /^SQLITE was not restored: HALF-wal exists, [^\n]+\.$/],
-  ["restore SQLITE", "TORN", /^SQLITE was not restored: TORN-journal exists, [^\n]+\.$/],
-  ["restore SQLITE", "NEW/things.kv", /^SQLITE was not restored: it is not a Deno KV\.$/],
-  ["restore TEXT", "NEW/things.kv", /^TEXT was not restored: it is not a backup of a store\.$/],
-  [
-    "restore FOREIGN",
-    "NEW/things.kv",
-    /^FOREIGN was not restored: it is a store, not a backup of one\. [^\n]+\.$/,
-  ],
-  ["restore MISSING", "NEW/things.kv", /^MISSING was not restored: there is no such file\.$/],
-  ["restore SQLITE", "TEXT/things.kv", /^SQLITE was not restored: [^\n]+\.$/],
+  ["restore SQLITE", "https://localhost", "KV_PATH is the URL of a KV Connect server. Run this on "],
+  ["restore SQLITE", "things.kv", "SQLITE was not restored: things.kv exists, and "],
+  ["restore SQLITE", "HALF", "SQLITE was not restored: HALF-wal exists, and "],
+  ["restore SQLITE", "TORN", "SQLITE was not restored: TORN-journal exists, and "],
+  ["restore SQLITE", "NEW/things.kv", "SQLITE was not restored: it is not a Deno KV."],
+  ["restore TEXT", "NEW/things.kv", "TEXT was not restored: it is not a backup of a store."],
+  ["restore FOREIGN", "NEW/things.kv", "FOREIGN was not restored: it is a store, not a backup of one. "],
+  ["restore MISSING", "NEW/things.kv", "MISSING was not restored: there is no such file."],
+  ["restore SQLITE", "TEXT/things.kv", "SQLITE was not restored: "],
 ];
 
-Deno.test("main() explains in one line why a backup or a restore fails, and leaves no files", async (t) => {
+Deno.test("main() explains in one line why a backup or a restore fails, and leaves no files", async () => {
   await using fixture = await Fixture.start();
   const { folder } = fixture;
   await Deno.mkdir(`${folder}/FOLDER`);
@@ -203,28 +191,13 @@ Deno.test("main() explains in one line why a backup or a restore fails, and leav
   const names = async () => (await fixture.names()).filter((name) => !/FOREIGN-/.test(name));
   const before = await names();
 
-  for (const [command, kvPath, expected] of FAILURES) {
-    await t.step(`${command}, KV_PATH=${kvPath}`, async () => {
-      const code = await fixture.run(command, kvPath === "things.kv" ? fixture.store : kvPath);
+  for (const [command, kvPath, start] of FAILURES) {
+    const code = await fixture.run(command, kvPath === "things.kv" ? fixture.store : kvPath);
 
-      assertEquals([code, fixture.out], [1, []]);
-      assertMatch((fixture.err.at(-1) ?? "").replaceAll(folder, ""), expected);
-      assertEquals(await names(), before);
-    });
+    const line = (fixture.err.at(-1) ?? "").replaceAll(folder, "");
+    const seen = [code, fixture.out, line.slice(0, start.length), /^[^\n]+\.$/.test(line), await names()];
+    assertEquals([command, kvPath, ...seen], [command, kvPath, 1, [], start, true, before]);
   }
-});
-
-Deno.test("main() prints help for backup and restore, and why it rejects their arguments", async () => {
-  await using fixture = await Fixture.start();
-  for (const command of ["backup", "restore"]) {
-    assertEquals([await fixture.run(`${command} --help`, ":memory:"), fixture.err], [0, []]);
-    assertStringIncludes(fixture.out.join(), `Usage: deno task ${command} FILE`);
-    for (const args of ["", " ONE TWO", " ONE --fast"]) {
-      assertEquals([await fixture.run(command + args), fixture.out, fixture.err.length], [2, [], 1]);
-      assertMatch(fixture.err.join(), new RegExp(`\\. See: deno task ${command} --help$`));
-    }
-  }
-  assertEquals(await fixture.names(), ["things.kv"]);
 });
 
 Deno.test("copyStore() copies one snapshot, and does not start over when another process writes", async () => {

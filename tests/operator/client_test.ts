@@ -1,10 +1,20 @@
+// Commands over HTTP, and what they do if a reply is lost.
 import { assertEquals, assertMatch } from "@std/assert";
-import { cut } from "../support/client.ts";
-import { Harness } from "../support/harness.ts";
+import { Transactions } from "../../src/engine/transactions.ts";
+import { Client, type Fetch, remoteFetch } from "../../src/operator/client.ts";
+import { runCommandLine } from "../../src/operator/command_line.ts";
+import { localFetch } from "../../src/operator/local.ts";
+import { clientTasks } from "../../src/process/cli.ts";
+import { addThing, call, cut, upTo } from "../support/client.ts";
+import { targetOf } from "../support/desk.ts";
+import { carryOut, fail } from "../support/fake_kv.ts";
+import { type Harness, RecordingService } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
-import { VirtualTime } from "../support/time.ts";
+import { OF_THINGS } from "../support/things.ts";
+import { NOON, VirtualTime } from "../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const HEADER = "id\tname\tweight\tstate\tisSpare\tlabels\taccountId";
 
 /** How to respond to a request. `send` forwards it. */
 type Responder = (send: () => Promise<Response>, target: string) => Response | Promise<Response>;
@@ -39,44 +49,56 @@ class Remote implements AsyncDisposable {
   }
 }
 
-Deno.test("COMMAND does the same over HTTP as on the KV", async () => {
-  const runAll = async (operator: Operator, service: Harness) => {
-    const { id, key } = await operator.createAccount("--plan pro");
-    await service.fetch("POST /v1/things", { key, json: { name: "Grüße 🐶", weight: 7 } });
-    await service.app.settle();
-    operator.input = ["Zoë", "", "Tom"];
-    const results: unknown[] = [];
-    for (
-      const command of [
-        ...["rotate ID --grace 1h", "plan ID business", "show ID", "delete ID", "close ID", "show acct_none"],
-        ...["create -", "create a --plan gold", "list --json"],
-      ].map((command) => `accounts ${command.replace("ID", id)}`)
-        .concat("items things list", "items things set 1 --state lost", "items things delete 2", "cats")
-    ) {
-      const code = await operator.run(command);
-      // Accounts are listed in order of their IDs, which are random, as are references.
-      const out = operator.out.map((line) =>
-        line.replaceAll(/(as_test|acct)_\w+|("reference": ?).*/g, "$1$2")
-      )
-        .sort();
-      results.push([
-        command.replace(id, "ID"),
-        code,
-        out,
-        operator.err.map((line) => line.replaceAll(id, "ID")),
-      ]);
-    }
-    return results;
-  };
-  await using local = await Operator.start();
-  await using service = await local.serve();
-  await using distant = await Operator.start();
-  await using remote = await Remote.of(distant);
-  distant.environment.set("KV_PATH", `${distant.folder}/no/such.kv`);
+for (const place of ["on the KV", "over HTTP"]) {
+  Deno.test(`COMMAND changes accounts and items at once ${place}, and explains why it does not`, async () => {
+    await using operator = await Operator.start();
+    const { id, key } = await operator.createAccount();
+    await using remote = await Remote.of(operator);
+    const { service } = remote;
+    if (place === "on the KV") operator.environment.delete("SERVICE_URL");
+    else operator.environment.set("KV_PATH", `${operator.folder}/no/such.kv`);
+    await addThing(service, key, "Grüße 🐶");
+    const ofPlan = (plan: string, minute: number, day: number) =>
+      `: ID, tests, staging, plan ${plan}, ${minute} requests a minute, ${day} a day.`;
+    const [free, own] = [ofPlan("free", 60, 1_000), ofPlan("enterprise", 9, 99)];
+    const none = "There is no open account with the id ID.";
+    const lost = '{"id":1,"name":"Grüße 🐶","weight":1,"state":"lost","isSpare":false}';
 
-  assertEquals(await runAll(distant, remote.service), await runAll(local, service));
-  assertEquals(remote.service.errors, []);
-});
+    for (
+      const [command, code, out, err, answer] of [
+        ["accounts resume ID", 0, "", `Resumed${free}`, 200],
+        ["accounts suspend ID", 0, "", `Suspended${free}`, "account_suspended"],
+        [
+          "accounts plan ID enterprise --per-minute 9 --per-day 99",
+          0,
+          "",
+          `Moved${own}`,
+          "account_suspended",
+        ],
+        ["accounts unban ID", 0, "", `Unbanned${own}`, "account_suspended"],
+        ["accounts reset ID", 0, "", `Reset${own}`, "account_suspended"],
+        ["accounts delete ID", 1, "", "Account ID is open; close it first.", "account_suspended"],
+        ["accounts resume ID", 0, "", `Resumed${own}`, 200],
+        ["items things set 1 --state lost", 0, lost, "", 200],
+        ["items things list", 0, "1\tGrüße 🐶\t1\tlost\tno\t-\tID", HEADER, 200],
+        ["items things delete 2", 1, "", "There is no thing with the id 2.", 200],
+        ["accounts close ID", 0, "", `Closed${own}`, "invalid_api_key"],
+        ["accounts resume ID", 1, "", none, "invalid_api_key"],
+        ["accounts rotate ID --grace 1h", 1, "", none, "invalid_api_key"],
+        ["accounts show acct_0000", 1, "", "There is no account with the id acct_0000.", "invalid_api_key"],
+      ] as const
+    ) {
+      const exit = await operator.run(command.replace("ID", id));
+      const [printed, said] = [operator.out, operator.err].map((lines) =>
+        lines.join("\n").replaceAll(id, "ID")
+      );
+      const { code: problem, status } = await call(service, key);
+      assertEquals([command, exit, printed, said, problem || status], [command, code, out, err, answer]);
+    }
+    assertEquals(service.errors, []);
+    assertEquals(remote.requests.length > 0, place === "over HTTP");
+  });
+}
 
 Deno.test("accounts list prints all pages of the service at SERVICE_URL, whatever its PUBLIC_URL, until one breaks off", async () => {
   await using operator = await Operator.start();
@@ -137,20 +159,24 @@ Deno.test("accounts rotate prints no text that is not a key, and no controls in 
 Deno.test("main() says what is unknown if there is no response, or the connection breaks, here or at a proxy", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
-  const results: unknown[] = [];
-  const runBoth = async () => {
-    for (const command of ["accounts rotate acct_1", "accounts show acct_1"]) {
-      results.push([
-        await operator.run(command),
-        ...operator.err.map((line) => line.replace(/:\d+: [^:]+ \(os error \d+\)/, ": WHY")),
-      ]);
+  const assertFails = async (ofChange: string, ofRead: string) => {
+    for (
+      const [command, why] of [["accounts rotate acct_1", ofChange], [
+        "accounts show acct_1",
+        ofRead,
+      ]] as const
+    ) {
+      const code = await operator.run(command);
+      const [line] = operator.err.map((line) => line.replace(/:\d+: [^:]+ \(os error \d+\)/, ": WHY"));
+      assertEquals([command, code, line, operator.err.length], [command, 1, why, 1]);
     }
   };
+
   remote.respond = () => Response.json({ message: "Not reachable." }, { status: 502 });
-  await runBoth();
+  await assertFails("Not reachable. It is unknown what was done.", "Not reachable.");
   remote.respond = () => new Response("<html>", { status: 504 });
-  await runBoth();
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  await assertFails("The service returned 504. It is unknown what was done.", "The service returned 504.");
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   operator.environment.set("SERVICE_URL", `http://127.0.0.1:${listener.addr.port}`);
   const closing = (async () => {
     for await (const connection of listener) {
@@ -158,35 +184,26 @@ Deno.test("main() says what is unknown if there is no response, or the connectio
       connection.close();
     }
   })();
-  await runBoth();
+  await assertFails(
+    "The connection broke. It is unknown what was done.",
+    "The connection broke. Nothing was changed.",
+  );
   listener.close();
   await closing;
-  await runBoth();
-
   const none = "There was no response from http://127.0.0.1: WHY.";
-  assertEquals(results, [
-    [1, "Not reachable. It is unknown what was done."],
-    [1, "Not reachable."],
-    [1, "The service returned 504. It is unknown what was done."],
-    [1, "The service returned 504."],
-    [1, "The connection broke. It is unknown what was done."],
-    [1, "The connection broke. Nothing was changed."],
-    [1, none],
-    [1, none],
-  ]);
+  await assertFails(none, none);
 });
 
 Deno.test("main() gives up after a minute without a whole response", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const end = Promise.withResolvers<Response>();
-  const begun = () =>
-    new Response(ReadableStream.from((async function* () {
-      yield new TextEncoder().encode("[");
-      await end.promise;
-    })()));
+  async function* begun() {
+    yield new TextEncoder().encode("[");
+    await end.promise;
+  }
 
-  for (const respond of [() => end.promise, begun]) {
+  for (const respond of [() => end.promise, () => new Response(ReadableStream.from(begun()))]) {
     const { promise: arrived, resolve } = Promise.withResolvers<void>();
     remote.respond = () => (resolve(), respond());
     using time = new VirtualTime();
@@ -197,63 +214,181 @@ Deno.test("main() gives up after a minute without a whole response", async () =>
     await time.advance(1);
 
     assertEquals(await run, 1);
-    assertMatch(
-      operator.err.join(),
-      /^http:\/\/127\.0\.0\.1:\d+ does not respond\. Nothing was changed\.$/,
-    );
+    assertMatch(operator.err.join(), /^http:\/\/127\.0\.0\.1:\d+ does not respond\. Nothing was changed\.$/);
   }
   end.resolve(new Response());
 });
 
-Deno.test("main() exits with 1 and prints in one line why a service refuses", async () => {
+const OTHER = "The answer is not what this version of the command expects, so it is unknown what was done.";
+const WRONG = TOKEN.replace("0", "1");
+const NOT_THIS = "OPERATOR_TOKEN is not this service's token.";
+const MOVED = "https://localhost/operator/v1/accounts/acct_1";
+const [WILD, TAME] = ["No\u001b[2J\n\u202eone", "No\ufffd[2J\ufffd\ufffdone"];
+
+Deno.test.each<[body: string, init: ResponseInit, line: string]>([
+  ["", {}, OTHER],
+  ["<html>\n", {}, OTHER],
+  ["{}", {}, OTHER],
+  ["<html>", { status: 502 }, "The service returned 502."],
+  ['{"error":"forbidden"}', { status: 403 }, "The service returned 403."],
+  ['{"code":"overloaded","message":"Too many."}', { status: 503 }, "Too many."],
+  [JSON.stringify({ message: WILD }), { status: 409 }, `${TAME}.`],
+  [JSON.stringify({ message: WILD }), { status: 503 }, `${TAME}.`],
+  [
+    "",
+    { status: 307, headers: { location: MOVED } },
+    `The service has moved. Set SERVICE_URL to the beginning of ${MOVED}.`,
+  ],
+  [
+    "",
+    { status: 307, headers: { location: "/\u009b2J" } },
+    "The service has moved. Set SERVICE_URL to the beginning of /\ufffd2J.",
+  ],
+  [
+    '{"code":"not_found","message":"None."}',
+    { status: 404 },
+    "The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address.",
+  ],
+])("main() exits with 1 and prints in one line why a service refuses: %j, %j", async (body, init, line) => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
-  const fail = async (respond: Responder, token = TOKEN) => {
-    remote.respond = respond;
+  remote.respond = () => new Response(body, init);
+
+  assertEquals([await operator.run("accounts show acct_1"), operator.err], [1, [line]]);
+});
+
+Deno.test("main() sends the first OPERATOR_TOKEN, and nothing if there is none or the command is invalid", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const none = "There is no account with the id acct_1.";
+
+  for (
+    const [token, line] of [
+      [WRONG, NOT_THIS],
+      [`${WRONG},${TOKEN}`, NOT_THIS],
+      [`${TOKEN},${WRONG}`, none],
+      ["", "With SERVICE_URL, also set OPERATOR_TOKEN."],
+    ] as const
+  ) {
     operator.environment.set("OPERATOR_TOKEN", token);
-    const code = await operator.run("accounts show acct_1");
-    assertEquals([code, operator.err.length], [1, 1]);
-    return operator.err.at(-1);
-  };
-  const reply = (body: string, status = 200): Responder => () => new Response(body, { status });
-  const otherwise =
-    "The answer is not what this version of the command expects, so it is unknown what was done.";
-
-  for (const body of ["", "<html>\n", "{}"]) assertEquals(await fail(reply(body)), otherwise);
-  assertEquals(await fail(reply("<html>", 502)), "The service returned 502.");
-  assertEquals(await fail(reply('{"code":"overloaded","message":"Too many."}', 503)), "Too many.");
-  assertEquals(await fail(reply('{"error":"forbidden"}', 403)), "The service returned 403.");
-  const location = "https://localhost/operator/v1/accounts/acct_1";
-  assertEquals(
-    await fail(() => new Response(null, { status: 307, headers: { location } })),
-    `The service has moved. Set SERVICE_URL to the beginning of ${location}.`,
-  );
-  const wrong = TOKEN.replace("0", "1");
-  for (const token of [wrong, `${wrong},${TOKEN}`]) {
-    assertEquals(await fail((send) => send(), token), "OPERATOR_TOKEN is not this service's token.");
+    assertEquals([await operator.run("accounts show acct_1"), operator.err], [1, [line]]);
   }
-  assertMatch(await fail((send) => send(), `${TOKEN},${wrong}`) ?? "", /^There is no account/);
-  await using closed = await Harness.open();
-  const none = await closed.fetch("GET /operator/v1/accounts/acct_1");
-  assertMatch(
-    await fail(() => none.clone()) ?? "",
-    /^The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address/,
-  );
-  assertEquals(await fail((send) => send(), ""), "With SERVICE_URL, also set OPERATOR_TOKEN.");
-  assertEquals(remote.service.errors, []);
+  assertEquals([remote.requests.length, remote.service.errors], [3, []]);
 
-  const [wild, tame] = ["No\u001b[2J\n\u202eone", "No\ufffd[2J\ufffd\ufffdone"];
-  for (const status of [409, 503]) {
-    assertEquals(await fail(reply(JSON.stringify({ message: wild }), status)), `${tame}.`);
-  }
-  const elsewhere = new Response(null, { status: 307, headers: { location: "/\u009b2J" } });
-  assertMatch(await fail(() => elsewhere) ?? "", /the beginning of \/\ufffd2J\.$/);
-
-  remote.requests = [];
+  operator.environment.set("OPERATOR_TOKEN", TOKEN);
   for (
     const [command, code] of [["accounts frobnicate", 2], ["items things set", 2], ["items -h", 0]] as const
   ) {
     assertEquals(await operator.run(command), code);
   }
-  assertEquals(remote.requests, []);
+  assertEquals(remote.requests.length, 3);
 });
+
+const clock = () => NOON;
+
+/** Creates accounts by command. */
+async function create(service: RecordingService, fetch: Fetch, count: number) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const io = {
+    clock,
+    input: () => Promise.resolve(upTo(count).map((number) => `Name ${number}`)),
+    out: (line: string) => Promise.resolve(void out.push(line)),
+    err: (line: string) => void err.push(line),
+  };
+  const words = ["accounts", "create", count === 1 ? "me" : "-"];
+  const run = runCommandLine(clientTasks(OF_THINGS), words, io, (work) => work(targetOf(new Client(fetch))));
+  return { code: await service.time.until(run, 600_000), out, err };
+}
+
+/** Creates accounts. Asserts that each was created once, and that its key was printed. */
+async function assertCreates(service: RecordingService, fetch: Fetch, count: number): Promise<string[]> {
+  const { code, out, err } = await create(service, fetch, count);
+
+  service.disturbance = {};
+  const made = [...service.fake.rows.keys()].filter((key) => key.startsWith('["accounts"')).length;
+  assertEquals([code, out.length, new Set(out).size, made], [0, count, count, count]);
+  for (const line of out) {
+    const sent = service.fetch("GET /v1/account", { key: line.replace(/.*\t/, "") });
+    assertEquals((await service.time.until(sent, 10_000)).status, 200);
+  }
+  return err;
+}
+
+/** What happens to the first response to a change, although its request was carried out. */
+const LOSSES: readonly [what: string, count: number, lose: typeof cut][] = [
+  ["breaks off", 1, cut],
+  ["breaks off", 60, cut],
+  ["is 502", 1, () => Promise.resolve(Response.json({ message: "Lost." }, { status: 502 }))],
+  ["is 503", 1, () => Promise.resolve(Response.json({ message: "Lost." }, { status: 503 }))],
+  ["says that an account was not created", 3, async (response) => {
+    const [first, { name, reference }, third] = await response.json();
+    return Response.json([first, { name, reference, outcome: "failed" }, third]);
+  }],
+];
+
+Deno.test.each(LOSSES)(
+  "accounts create repeats its request if the response %s, and prints each key (%i)",
+  async (_, count, lose) => {
+    await using service = await RecordingService.open({ operatorToken: TOKEN });
+    const { fetch } = globalThis;
+    let isLost = false;
+    globalThis.fetch = async (input, init) => {
+      const remoteAddr = { transport: "tcp", hostname: "192.0.2.1", port: 1 } as const;
+      const response = await service.app.fetch(new Request(input, init), { remoteAddr });
+      if (isLost || init?.method === "GET") return response;
+      isLost = true;
+      return await lose(response);
+    };
+    try {
+      const send = remoteFetch("http://localhost", TOKEN);
+      const [first = ""] = await assertCreates(service, send, count);
+      assertMatch(first, /\. Trying again in 1 s\.$/);
+    } finally {
+      globalThis.fetch = fetch;
+    }
+  },
+);
+
+Deno.test.each<[count: number, applies: boolean, downFor: number]>([
+  [1, true, 0],
+  [1, false, 20_000],
+  [3, true, 20_000],
+])(
+  "accounts create prints %i keys if a commit's reply is lost (applied: %s), and the KV is down for %i ms",
+  async (count, applies, downFor) => {
+    await using service = await RecordingService.open({ operatorToken: TOKEN });
+
+    await assertCreates(service, losingOne(service, applies, downFor), count);
+  },
+);
+
+Deno.test("accounts create - says which accounts may exist if the KV stays down", async () => {
+  await using service = await RecordingService.open({ operatorToken: TOKEN });
+
+  const { code, out, err } = await create(service, losingOne(service, true, Infinity), 60);
+
+  assertEquals([code, out], [1, []]);
+  assertEquals(err.slice(-3, -1), [
+    "Created 0 of 60 accounts.",
+    "More accounts, up to Name 49, may exist without a printed key: see accounts list.",
+  ]);
+  assertMatch(err.at(-1) ?? "", /^The KV does not respond: disk I\/O error/);
+});
+
+/** Calls operations in this process. The reply to the first commit is lost, and then the KV does not respond for some ms. */
+function losingOne(service: RecordingService, applies: boolean, downFor: number): Fetch {
+  let downUntil: number | undefined;
+  const isDown = () => service.time.now < (downUntil ?? 0);
+  service.disturbance = {
+    read: () => isDown() ? fail() : undefined,
+    commit: async (commit) => {
+      if (isDown()) return await fail();
+      if (downUntil !== undefined) return await carryOut(commit);
+      downUntil = service.time.now + downFor;
+      if (applies) await carryOut(commit);
+      return await fail();
+    },
+  };
+  const transactions = new Transactions(service.store, { clock });
+  return localFetch(service.app.operations, { transactions, clock });
+}

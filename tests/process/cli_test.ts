@@ -15,14 +15,26 @@ import { HAMMER } from "../support/things.ts";
 
 const operatorToken = "the-operators-token-in-this-one-test";
 
-Deno.test("main() prints help even if a variable is invalid", async () => {
-  await using operator = await Operator.start();
-  operator.environment.set("PORT", "no port");
+Deno.test.each(["accounts --help", "items -h", "backup --help", "restore -h"])(
+  "main() prints help for '%s' even if a variable is invalid",
+  async (command) => {
+    await using operator = await Operator.start();
+    operator.environment.set("PORT", "no port").set("KV_PATH", ":memory:");
 
-  for (const command of ["accounts --help", "items -h"]) {
     assertEquals([await operator.run(command), operator.err], [0, []]);
-    assertStringIncludes(operator.out.join(), "Usage: deno task ");
-  }
+    assertStringIncludes(operator.out.join(), `Usage: deno task ${command.split(" ")[0]} `);
+  },
+);
+
+Deno.test.each([
+  ["backup", "backup needs a FILE"],
+  ["restore ONE TWO", "restore has no argument 'TWO'"],
+  ["backup ONE --fast", "Unknown option '--fast'"],
+])("main() rejects '%s': %s", async (command, message) => {
+  await using operator = await Operator.start();
+
+  assertEquals([await operator.run(command), operator.out], [2, []]);
+  assertEquals(operator.err, [`${message}. See: deno task ${command.split(" ")[0]} --help`]);
 });
 
 Deno.test.each([

@@ -9,6 +9,7 @@ import { ServedStore, TemporaryStore } from "./temporary_store.ts";
 const TOKEN = "a-token-that-nobody-else-can-know";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
 const METRICS_TOKEN = "the-token-that-only-prometheus-has";
+const DENO_KV_ACCESS_TOKEN = "the-token-of-the-server-of-the-kv";
 
 Deno.test("server prints its help or version, or exits with why it cannot run with its arguments or variables", async () => {
   using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -126,12 +127,18 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
 });
 
 Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LOG is json", async () => {
-  const variables = { ACCESS_LOG: "json", OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`, METRICS_TOKEN };
-  await using served = await ServedStore.start({ variables });
+  const tokens = { OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN };
+  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json", ...tokens } });
   const { server, account: { id, key } } = served;
 
-  const requests = [[key, "trace-1"], [`${key}x`, key], [key, TOKEN], [key, OLD_TOKEN], [key, METRICS_TOKEN]];
-  for (const [sent, trace = ""] of requests) {
+  const secrets = [TOKEN, OLD_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
+  for (
+    const [sent, trace] of [
+      [key, "trace-1"],
+      [`${key}x`, key],
+      ...secrets.map((one) => [key, one] as const),
+    ] as const
+  ) {
     await call(server, sent, `${LIST}/77`, { headers: { "x-request-id": trace } });
   }
   const { code, stdout, errorLines } = await server.stop();
@@ -143,7 +150,7 @@ Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LO
   assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
     { id: "trace-1", ...notFound },
     { id: "[secret]", ...common, status: 401, code: "invalid_api_key", accountId: "" },
-    ...Array(3).fill({ id: "[secret]", ...notFound }),
+    ...Array(4).fill({ id: "[secret]", ...notFound }),
   ]);
   for (const { time, ms } of records) {
     assertMatch(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

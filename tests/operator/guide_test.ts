@@ -1,5 +1,5 @@
-// The nginx of the guide for operators, with HTTP in place of TLS.
-import { assert, assertEquals } from "@std/assert";
+// The nginx of the guide for operators, with HTTP in place of TLS, and its systemd unit.
+import { assert, assertEquals, assertLess } from "@std/assert";
 import { PROXY_ERRORS } from "../../src/operator/operations.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { freePort } from "../process/process.ts";
@@ -23,11 +23,11 @@ const REFUSED: readonly [request: string, status: number][] = [
   [rawRequest("GET /proxy-error"), 404],
 ];
 
-/** Runs nginx with these arguments; false if it is not installed. */
-async function nginx(...args: readonly string[]): Promise<boolean> {
+/** Runs a program that must succeed; false if it is not installed. */
+async function run(program: string, ...args: readonly string[]): Promise<boolean> {
   try {
-    const { success, stderr } = await new Deno.Command("nginx", { args: [...args] }).output();
-    assert(success, new TextDecoder().decode(stderr));
+    const { success, stdout, stderr } = await new Deno.Command(program, { args: [...args] }).output();
+    assert(success, [stderr, stdout].map((bytes) => new TextDecoder().decode(bytes)).join(""));
     return true;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
@@ -37,7 +37,7 @@ async function nginx(...args: readonly string[]): Promise<boolean> {
 
 Deno.test({
   name: "nginx of the guide answers with an Error body that clients know whenever it responds itself",
-  ignore: !await nginx("-v"),
+  ignore: !await run("nginx", "-v"),
   async fn() {
     const [port, folder] = [freePort(), await Deno.makeTempDir()];
     const service = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -55,8 +55,8 @@ Deno.test({
     const args = ["-p", folder, "-c", "nginx.conf", "-e", "error.log"];
     await using cleanup = new AsyncDisposableStack();
     cleanup.defer(() => Deno.remove(folder, { recursive: true }));
-    await nginx(...args);
-    cleanup.defer(async () => void await nginx(...args, "-s", "stop"));
+    await run("nginx", ...args);
+    cleanup.defer(async () => void await run("nginx", ...args, "-s", "stop"));
     const refusal = async (request: string, status: number, code?: string) => {
       const answer = await exchange({ port }, request);
       assertEquals([request.slice(0, 50), answer.status], [request.slice(0, 50), status]);
@@ -77,5 +77,28 @@ Deno.test({
       service.close();
     }
     await refusal(GET, 502, "service_unreachable");
+  },
+});
+
+const [UNIT = ""] = /(?<=^```ini\n)\[Unit\]\n[^]*?(?=^```$)/m.exec(GUIDE) ?? [];
+
+Deno.test("guide's systemd unit gives up on a service that fails at once", () => {
+  const numberOf = (name: string) => Number(RegExp(`^${name}=(\\d+)$`, "m").exec(UNIT)?.[1]);
+
+  assertLess(numberOf("StartLimitBurst") * numberOf("RestartSec"), numberOf("StartLimitIntervalSec") / 2);
+});
+
+Deno.test({
+  name: "guide's systemd unit has an exposure under 3",
+  ignore: !await run("systemd-analyze", "--version"),
+  async fn() {
+    const folder = await Deno.makeTempDir();
+    const path = `${folder}/store.service`;
+    await Deno.writeTextFile(path, UNIT);
+    try {
+      await run("systemd-analyze", "security", "--offline=true", "--threshold=29", "--no-pager", path);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
   },
 });
