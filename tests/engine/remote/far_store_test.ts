@@ -1,24 +1,58 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertGreaterOrEqual, assertLessOrEqual, assertMatch } from "@std/assert";
 import { VERSION } from "../../../src/app/version.ts";
-import { call, outcome } from "../../support/client.ts";
-import { runServer, ServerProcess } from "../../process/process.ts";
+import { pause } from "../../../src/base/time.ts";
+import { call, outcome, type Reply, tally, upTo } from "../../support/client.ts";
+import { ConnectServer, IN_HASTE, runServer, ServerProcess, type Variables } from "../../process/process.ts";
 import { addItem, LIST, TITLE } from "../../process/shipped.ts";
-import { FarStore, untilReady } from "./far_store.ts";
+import { TcpProxy } from "../../process/tcp_proxy.ts";
+import { inOneDay, TemporaryStore } from "../../process/temporary_store.ts";
 
-Deno.test("server prints one line and waits while its KV Connect server is not up yet", async () => {
+const LIMIT = 200;
+
+/** A KV file behind a KV Connect server, and a proxy to that server. */
+class FarStore implements AsyncDisposable {
+  readonly file: TemporaryStore;
+  readonly proxy: TcpProxy;
+  /** Variables of a process that uses it as a KV Connect server, and of one on Deno Deploy. */
+  readonly asServer: Variables;
+  readonly asDeploy: Variables;
+  readonly #server: ConnectServer;
+
+  private constructor(file: TemporaryStore, server: ConnectServer) {
+    this.file = file;
+    this.#server = server;
+    this.proxy = new TcpProxy(server.url);
+    this.asServer = { KV_PATH: this.proxy.url };
+    this.asDeploy = { DENO_DEPLOYMENT_ID: "7f3k", DENO_KV_DEFAULT_PATH: this.proxy.url };
+  }
+
+  static async create(): Promise<FarStore> {
+    const file = await TemporaryStore.create();
+    return new FarStore(file, await ConnectServer.start({ file: file.kvPath }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.proxy[Symbol.asyncDispose]();
+    await this.#server[Symbol.asyncDispose]();
+    await this.file[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("server waits while its KV Connect server is not up yet, and exits 0 if it is stopped meanwhile", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
   far.proxy.treatment = "refuse";
+  await using server = new ServerProcess(far.asServer);
+  await using stopped = new ServerProcess(far.asServer);
+  for (const waiting of [stopped, server]) await waiting.wrote("stderr", /^Waiting/m);
+  assertEquals((await stopped.stop()).code, 0);
 
-  await using server = new ServerProcess({ KV_PATH: far.proxy.url });
-  await server.wrote("stderr", /^Waiting/m);
   far.proxy.treatment = "pass";
   await server.listening();
   const answer = await addItem(server, key);
   const { code, errorLines } = await server.stop();
 
-  assertEquals(outcome(answer), "201");
-  assertEquals(code, 0);
+  assertEquals([outcome(answer), code], ["201", 0]);
   const { host } = new URL(far.proxy.url);
   assertEquals(errorLines, [
     `Waiting for the KV ${host} to respond.`,
@@ -27,43 +61,72 @@ Deno.test("server prints one line and waits while its KV Connect server is not u
   ]);
 });
 
-Deno.test("server exits 0 if it is stopped while it waits for a KV Connect server", async () => {
-  await using far = await FarStore.create();
-  far.proxy.treatment = "swallow";
-  await using server = new ServerProcess({ KV_PATH: far.proxy.url });
-  await server.wrote("stderr", /^Waiting/m);
-
-  assertEquals((await server.stop()).code, 0);
-});
-
-Deno.test("server recovers after its connections to Deno Deploy's own KV die silently", async () => {
+Deno.test("server exits 1 if it is stopped while KV is silent", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
-  await using server = await far.serveOnDeploy();
-  const list = async () => outcome(await call(server, key, LIST));
-  assertEquals(await list(), "200");
+  await using server = await ServerProcess.start(far.asServer, IN_HASTE);
+  assertEquals(outcome(await call(server, key, LIST)), "200");
 
-  far.proxy.silence();
+  far.proxy.treatment = "swallow";
+  const swallowed = far.proxy.silence();
+  const inFlight = call(server, key, LIST);
+  await swallowed;
+  const { code } = await server.stop();
 
-  assertEquals(await list(), "503 store_unavailable");
-  await untilReady(server);
-  assertEquals(await list(), "200");
+  const answer = await inFlight;
+  assertEquals(outcome(answer), "503 service_stopping");
+  assertEquals(["retry-after", "connection"].map((name) => answer.headers.get(name)), ["1", "close"]);
+  assertEquals(code, 1);
 });
+
+Deno.test("server returns 503 and recovers, with exact counts, after its connections to any KV die silently", () =>
+  inOneDay(async () => {
+    await Promise.all((["asServer", "asDeploy"] as const).map(async (kind) => {
+      await using far = await FarStore.create();
+      const account = await far.file.createAccount({ perDay: LIMIT });
+      await using server = await ServerProcess.start(far[kind], IN_HASTE);
+      const replies: Reply[] = [];
+      const list = async () => {
+        const reply = await call(server, account.key, LIST);
+        replies.push(reply);
+        return reply.status;
+      };
+      for (const _ of upTo(20)) await list();
+
+      far.proxy.silence();
+      const silent = await Promise.all(upTo(8).map(list));
+      assert(silent.includes(503) && !silent.includes(429), `${silent}`);
+      assertEquals(outcome(await call(server, undefined, "GET /health")), "200");
+      while ((await call(server, undefined, "GET /ready")).status !== 200) await pause(50);
+      await Promise.all(
+        upTo(8).map(async () => {
+          while (await list() !== 429);
+        }),
+      );
+      const { code } = await server.stop();
+      const { usedToday, leasedToday } = await far.file.usageOf(account);
+
+      const { 200: admitted = 0, "503 store_unavailable": failed = 0, ...refused } = tally(replies);
+      assertEquals(refused, { "429 rate_limit_day": 8 });
+      assertEquals(replies.find(({ status }) => status === 503)?.headers.get("retry-after"), "5");
+      assertGreaterOrEqual(usedToday, admitted);
+      assertLessOrEqual(usedToday, LIMIT);
+      assertLessOrEqual(usedToday - leasedToday, admitted + failed);
+      assertEquals(code, 0);
+    }));
+  }));
 
 Deno.test("server prints what is missing if nobody can get a key on Deno Deploy", async () => {
   await using far = await FarStore.create();
-  const lines = [];
 
-  for (const variables of [{}, { DENO_TIMELINE: "production" }]) {
-    await using server = await far.serveOnDeploy(variables);
+  const lines = await Promise.all([{}, { DENO_TIMELINE: "production" }].map(async (variables) => {
+    await using server = await ServerProcess.start({ ...far.asDeploy, ...variables });
     await server.wrote("stderr", /^.+: environment .+\n/m);
-    const { errorLines } = await server.stop();
-    lines.push(errorLines.slice(2));
-  }
+    return (await server.stop()).errorLines.slice(2);
+  }));
 
-  assertEquals(lines, [[], [
-    "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.",
-  ]]);
+  const missing = "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.";
+  assertEquals(lines, [[], [missing]]);
 });
 
 Deno.test("server refuses to start on Deno Deploy if no KV is attached", async () => {
