@@ -1,53 +1,49 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
-import { cut } from "../support/client.ts";
-import { operate, OPERATOR_TOKEN } from "../support/desk.ts";
+import { assertError } from "../support/assertions.ts";
+import { cut, upTo } from "../support/client.ts";
+import { operate, OPERATOR_TOKEN as TOKEN } from "../support/desk.ts";
+import { Harness } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
 
-const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
-
-/** An operator whose KV has these messages, in this order. */
-async function withMessages(...texts: string[]): Promise<{ operator: Operator; id: string }> {
-  const operator = await Operator.start();
-  const { id, key } = await operator.createAccount();
-  await using service = await operator.serve();
+/** Queues messages of an account, in this order. */
+async function queue(service: Harness, key: string, texts: readonly string[]): Promise<void> {
   for (const message of texts) await service.fetch("POST /v1/messages", { key, json: { message } });
-  return { operator, id };
 }
 
 function textsOf({ out }: { readonly out: readonly string[] }): string[] {
   return out.map((line) => JSON.parse(line).message);
 }
 
-const TEXT = "two\u001b[2J\u007f\u009b2J\nlines";
+const TEXT = "two\u001b[2J\u007f\u009b2J\nlines 🐶";
 
 Deno.test("messages take prints the oldest messages, one JSON object per line without controls, and removes them", async () => {
-  const { operator, id } = await withMessages("one", TEXT, "three");
-  await using _ = operator;
+  await using operator = await Operator.start();
+  const { id, key } = await operator.createAccount();
+  await using service = await operator.serve({ operatorToken: TOKEN });
+  await queue(service, key, ["one", TEXT, "three", "four"]);
 
   const code = await operator.run("messages take 2");
   const [{ id: messageId, ...first }] = operator.out.map((line) => JSON.parse(line));
 
-  assertEquals(code, 0);
-  assertEquals(typeof messageId, "string");
-  assertEquals(first, {
-    message: "one",
-    status: "queued",
-    createdAt: "2027-01-15T12:00:00.000Z",
-    accountId: id,
-  });
-  assertEquals(textsOf(operator), ["one", TEXT]);
+  assertEquals([code, typeof messageId], [0, "string"]);
+  const createdAt = "2027-01-15T12:00:00.000Z";
+  assertEquals(first, { message: "one", status: "queued", createdAt, accountId: id });
+  assertEquals([textsOf(operator), operator.err], [["one", TEXT], ["Took 2 messages."]]);
   assertEquals(/\p{Cc}/u.test(operator.out.join("")), false);
-  assertEquals(operator.err, ["Took 2 messages."]);
-  await operator.run("messages take 9");
-  assertEquals([textsOf(operator), operator.err], [["three"], ["Took 1 message."]]);
+  // Over HTTP, it does the same.
+  const taken = await operate(service.app.fetch, ["messages", "take", "1"]);
+  assertEquals([textsOf(taken), taken.err], [["three"], ["Took 1 message."]]);
+  const [{ key: [, last] } = { key: [] }] = await Array.fromAsync(service.kv.list({ prefix: ["messages"] }));
+  const removed = await operate(service.app.fetch, ["messages", "remove", "-"], String(last));
+  assertEquals([removed.exit, removed.err], [0, ["Of 1 message, removed those still waiting."]]);
   assertEquals(await operator.run("messages take 9"), 0);
   assertEquals([operator.out, operator.err], [[], ["Took 0 messages."]]);
 });
 
 Deno.test("messages remove prints its progress, and accepts IDs that are no longer waiting", async () => {
   await using operator = await Operator.start();
-  operator.input = Array.from({ length: 1_001 }, (_, number) => `msg_${number}`);
+  operator.input = upTo(1_001).map((number) => `msg_${number}`);
 
   assertEquals(await operator.run("messages remove -"), 0);
 
@@ -68,9 +64,8 @@ Deno.test("messages take removes only printed messages, even if a response break
   );
   operator.environment.set("SERVICE_URL", `http://127.0.0.1:${server.addr.port}`);
   operator.environment.set("OPERATOR_TOKEN", TOKEN);
-  const { apiKey: key } = await service.createAccount();
-  const all = Array.from({ length: 230 }, (_, number) => `${number + 1}`);
-  for (const message of all) await service.fetch("POST /v1/messages", { key, json: { message } });
+  const all = upTo(230).map((number) => `${number + 1}`);
+  await queue(service, (await service.createAccount()).apiKey, all);
   respond = async (request, info) => await cut(await service.app.fetch(request, info));
 
   assertEquals(await operator.run("messages take 5"), 1);
@@ -95,23 +90,6 @@ Deno.test("messages take removes only printed messages, even if a response break
   assertEquals([textsOf(operator), operator.err], [all.slice(3), ["Took 227 messages."]]);
 });
 
-Deno.test("messages take and remove work over HTTP as on the KV", async () => {
-  const { operator } = await withMessages("Grüße\n🐶", "two");
-  await using _ = operator;
-  await using service = await operator.serve({ operatorToken: OPERATOR_TOKEN });
-
-  const taken = await operate(service.app.fetch, ["messages", "take", "1"]);
-  const [id = ""] = (await Array.fromAsync(service.kv.list({ prefix: ["messages"] }))).map(({ key }) =>
-    String(key[1])
-  );
-  const removed = await operate(service.app.fetch, ["messages", "remove", "-"], id);
-
-  assertEquals([textsOf(taken), taken.err], [["Grüße\n🐶"], ["Took 1 message."]]);
-  assertEquals([removed.exit, removed.err], [0, ["Of 1 message, removed those still waiting."]]);
-  await operator.run("messages take 9");
-  assertEquals(textsOf(operator), []);
-});
-
 Deno.test.each([
   ["messages take 1 --json", "Unknown option '--json'"],
   ["messages take", "messages take needs a number N"],
@@ -125,4 +103,33 @@ Deno.test.each([
   assertEquals([exit, out, err.length], [2, [], 1]);
   assertStringIncludes(err.join(), message);
   assertStringIncludes(err.join(), " See: deno task messages --help");
+});
+
+Deno.test("removeMessages() logs the ids of messages that it removes, and no others", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  await queue(service, (await service.createAccount()).apiKey, ["Hello"]);
+  const [{ key: [, id] } = { key: [] }] = await Array.fromAsync(service.kv.list({ prefix: ["messages"] }));
+
+  const json = { ids: [id, "Bob"] };
+  const removed = await service.fetch("POST /operator/v1/messages/remove", { key: TOKEN, json });
+
+  assertEquals(removed.status, 204);
+  assertEquals(service.operations.map(({ operation, ids }) => [operation, ids]), [["removeMessages", [
+    String(id),
+  ]]]);
+});
+
+Deno.test.each<[string, object, RegExp]>([
+  ["GET /operator/v1/messages?limit=101", {}, /limit must be an integer from 1 to 100\.$/],
+  [
+    "POST /operator/v1/messages/remove",
+    { json: { ids: Array(501).fill("a") } },
+    /^The field ids must have at most 500 items\.$/,
+  ],
+])("%s returns 400 to an invalid request", async (target, request, message) => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+
+  const response = await service.fetch(target, { key: TOKEN, ...request });
+
+  await assertError(response, 400, "invalid_request", message);
 });

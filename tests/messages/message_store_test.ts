@@ -1,15 +1,148 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { MINUTE } from "../../src/base/mod.ts";
-import { ApiError } from "../../src/web/error.ts";
 import type { Store } from "../../src/engine/store.ts";
-import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
+import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
+import { ApiError } from "../../src/web/error.ts";
+import { assertError, limitHeadersOf } from "../support/assertions.ts";
+import { call, type Callable, type HarnessRequest, type Reply, tally, upTo } from "../support/client.ts";
 import { operate, operated, OPERATOR_TOKEN } from "../support/desk.ts";
-import type { Commit } from "../support/fake_kv.ts";
-import { Harness } from "../support/harness.ts";
+import { type Commit, fail, hang } from "../support/fake_kv.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 
-const GUIDE = new URL("../../src/operator/README.md", import.meta.url);
+const OPERATED = { operatorToken: OPERATOR_TOKEN } as const;
+
+/** Sends a message to the queue. */
+function send(service: Callable, key: string, message: string, more: HarnessRequest = {}): Promise<Reply> {
+  return call(service, key, "POST /v1/messages", { json: { message }, ...more });
+}
+
+/** An account's number of waiting messages, as it is stored. */
+function count(waiting: number): Deno.KvU64 {
+  return new Deno.KvU64(BigInt(waiting));
+}
+
+/** Every waiting message. */
+async function stored({ kv }: Harness): Promise<Record<string, unknown>[]> {
+  const rows = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["messages"] }));
+  return rows.map(({ value }) => JSON.parse(new TextDecoder().decode(value)));
+}
+
+Deno.test("createMessage() queues a message, and does not return its account", async () => {
+  await using service = await Harness.open();
+  const { account, apiKey } = await service.createAccount();
+  service.now += 1;
+
+  const { status, json } = await send(service, apiKey, "", { json: { message: " Hello\n", to: "you" } });
+
+  assertEquals(status, 202);
+  const { id, ...rest } = Object(json);
+  assertMatch(id, /^msg_\w{21}$/);
+  const message = { message: " Hello\n", status: "queued", createdAt: "2027-01-15T12:00:00.001Z" };
+  assertEquals(rest, message);
+  assertEquals(await stored(service), [{ id, ...message, accountId: account.id }]);
+});
+
+Deno.test.each([
+  ["10,000 characters", "x".repeat(10_000)],
+  ["10,000 control characters", "\u0001".repeat(10_000)],
+  ["16 KiB", "🐶".repeat(4_096)],
+])("createMessage() stores many messages at once, each of %s", async (_, message) => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount();
+
+  const replies = await Promise.all(upTo(20).map(() => send(service, apiKey, message)));
+
+  assertEquals(tally(replies), { 202: 20 });
+  assertEquals((await stored(service)).map(({ message }) => message), Array(20).fill(message));
+});
+
+Deno.test.each([
+  ["a blank message", " \t\n\u00a0\u2028", "have a character other than whitespace"],
+  ["an empty message", "", "have 1 to 10000 characters"],
+  ["10,001 characters", "x".repeat(10_001), "have 1 to 10000 characters"],
+  ["a byte more than 16 KiB", `${"🐶".repeat(4_096)}x`, "have at most 16 KiB in UTF-8"],
+])("createMessage() refuses %s, and stores nothing", async (_, message, rule) => {
+  await using service = await Harness.open();
+  const { apiKey: key } = await service.createAccount();
+
+  const response = await service.fetch("POST /v1/messages", { key, json: { message } });
+
+  await assertError(response, 400, "invalid_request", RegExp(`^The field message must ${rule}\\.$`));
+  assertEquals(await stored(service), []);
+});
+
+Deno.test.each([
+  [510, 3, { 202: 200 }],
+  [980, 2, { 202: 20, "429 queue_full": 180 }],
+])(
+  "createMessage() handles 200 simultaneous messages while %i wait, in at most %i commits",
+  async (waiting, commits, expected) => {
+    await using service = await RecordingService.open();
+    const { account: { id }, apiKey } = await service.createAccount();
+    await service.kv.atomic().set(["messages_waiting", id], count(waiting)).commit();
+    service.forget();
+
+    const sent = Promise.all(upTo(200).map(() => send(service, apiKey, "Hello")));
+
+    assertEquals(tally(await service.time.until(sent, 5_000)), expected);
+    service.assertCost({ reads: Infinity, commits });
+  },
+);
+
+Deno.test("createMessage() refuses a message more than 1,000 with the limit headers of the queue", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  await service.kv.set(["messages_waiting", id], count(1_000));
+
+  const response = await service.fetch("POST /v1/messages", { key, json: { message: "Hello" } });
+
+  assertEquals(limitHeadersOf(response), {
+    "retry-after": "60",
+    "x-ratelimit-limit": "1000",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": `${NOON / 1_000 + 60}`,
+    "ratelimit-policy": '"messages";q=1000',
+    "ratelimit": '"messages";r=0;t=60',
+  });
+  await assertError(response, 429, "queue_full", /^This account has 1,000 messages waiting.* in 60 s\.$/);
+});
+
+const ONCE = { headers: { "idempotency-key": "once" } } as const;
+
+function isReplay({ headers }: Reply): boolean {
+  return headers.get("idempotency-replayed") === "true";
+}
+
+Deno.test("createMessage() replays its first reply for a day, and refuses another body and the reply of a thing", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount();
+  const json = { message: "Hello", name: "Hammer", weight: 1 };
+
+  const thing = await call(service, apiKey, "POST /v1/things", { ...ONCE, json });
+  const first = await send(service, apiKey, "", { ...ONCE, json });
+  service.now += 86_399_999;
+  const again = await send(service, apiKey, "", { ...ONCE, json });
+
+  assertEquals([thing, first, again].map(isReplay), [false, false, true]);
+  assertEquals([first.status, again.status, again.json], [202, 202, first.json]);
+  assertEquals((await send(service, apiKey, "Bye", ONCE)).code, "idempotency_key_reused");
+});
+
+Deno.test("createMessage() queues one message for simultaneous requests to two processes, if there is room for one", async () => {
+  await using service = await Harness.open();
+  await using beside = service.beside();
+  const { account: { id }, apiKey } = await service.createAccount();
+  await service.kv.set(["messages_waiting", id], count(MAX_WAITING - 1));
+
+  const replies = await Promise.all(
+    upTo(40).map((n) => send(n % 2 ? service : beside, apiKey, "Hello", ONCE)),
+  );
+
+  assertEquals(tally(replies), { 202: 40 });
+  assertEquals([replies.filter(isReplay).length, (await stored(service)).length], [39, 1]);
+});
 
 /** The messages as one process reads and writes them. */
 class Messages {
@@ -42,46 +175,38 @@ Deno.test("accounts delete keeps an account if a message is queued while its rem
     if (isRemoval) await (late ??= messages.create("late", NOON, id));
     return await apply();
   };
-  const clock = () => service.now;
-  await using other = service.beside({ clock, disturbance: { commit }, operatorToken: OPERATOR_TOKEN });
+  await using other = service.beside({ ...OPERATED, clock: () => service.now, disturbance: { commit } });
   const remove = () => operate(other.app.fetch, ["accounts", "delete", id]);
 
   const refused = await remove();
 
   assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
-  assertEquals((await service.accounts.find(id))?.holder.id, id);
-  assert(late);
+  assert(late && await service.accounts.find(id));
   assertEquals((await remove()).err, refused.err);
   await operated(other.app.fetch, ["messages", "take", "1"]);
   assertEquals((await remove()).exit, 0);
-  const tables = (await Array.fromAsync(service.kv.list({ prefix: [] }))).map(({ key: [table] }) => table);
-  assertEquals(tables.filter((table) => String(table).startsWith("messages")), []);
+  assertEquals([await service.countRows("messages"), await service.countRows("messages_waiting")], [0, 0]);
 });
 
 Deno.test("accounts delete removes a count of 0, which 1.0.0 keeps after a message was taken", async () => {
-  await using service = await Harness.open({ operatorToken: OPERATOR_TOKEN });
+  await using service = await Harness.open(OPERATED);
   const { account: { id } } = await service.createAccount();
   await service.accounts.close(id);
   service.now += MINUTE;
-  await service.kv.set(["messages_waiting", id], new Deno.KvU64(0n));
+  await service.kv.set(["messages_waiting", id], count(0));
 
   await operated(service.app.fetch, ["accounts", "delete", id]);
 
-  assertEquals((await service.kv.get(["messages_waiting", id])).versionstamp, null);
+  assertEquals(await service.countRows("messages_waiting"), 0);
 });
 
 Deno.test("list() returns a message that 1.0.0 queued", async () => {
   await using service = await Harness.open();
-  const message: Message = {
-    id: "msg_0hq1v76rk003oSm",
-    message: "Hello",
-    accountId: "a",
-    status: "queued",
-    createdAt: "2027-01-15T12:00:00.000Z",
-  };
+  const made = { status: "queued", createdAt: "2027-01-15T12:00:00.000Z" } as const;
+  const message: Message = { id: "msg_0hq1v76rk003oSm", message: "Hello", accountId: "a", ...made };
   await service.kv.set(["messages", message.id], new TextEncoder().encode(JSON.stringify(message)));
-  await service.kv.set(["messages_waiting"], new Deno.KvU64(1n));
-  await service.kv.set(["messages_waiting", "a"], new Deno.KvU64(1n));
+  await service.kv.set(["messages_waiting"], count(1));
+  await service.kv.set(["messages_waiting", "a"], count(1));
   const messages = new Messages(service.store);
 
   assertEquals(await Array.fromAsync(messages.store.list(9)), [message]);
@@ -92,11 +217,9 @@ Deno.test("list() returns a message that 1.0.0 queued", async () => {
 
 Deno.test("countWaiting() counts the messages of at most MAX_COUNTED accounts", async () => {
   await using service = await Harness.open();
-  for (let first = 0; first < MAX_COUNTED + 600; first += 100) {
+  for (let first = 0; first < MAX_COUNTED + 600; first += 200) {
     const operation = service.kv.atomic();
-    for (let account = first; account < first + 100; account++) {
-      operation.set(["messages_waiting", `acct_${account}`], new Deno.KvU64(2n));
-    }
+    for (const account of upTo(200)) operation.set(["messages_waiting", `${first + account}`], count(2));
     await operation.commit();
   }
 
@@ -106,19 +229,17 @@ Deno.test("countWaiting() counts the messages of at most MAX_COUNTED accounts", 
 Deno.test("list() returns the oldest messages in order of creation, even if the clock goes back", async () => {
   await using service = await Harness.open();
   const messages = new Messages(service.store);
-  const texts = Array.from({ length: 230 }, (_, number) => `Hello ${number}`);
-  const atOnce = await Promise.all(texts.map((text) => messages.create(text)));
-  const back = await messages.create("back", NOON - 60_000);
-  const ahead = await messages.create("ahead", NOON + 1);
-  const other = await new Messages(service.store).create("other", NOON + 2);
-  const every = [...atOnce, back, ahead, other];
+  const every = await Promise.all(upTo(230).map((number) => messages.create(`Hello ${number}`)));
+  const back = await messages.create("back", NOON - MINUTE);
+  every.push(back, await messages.create("ahead", NOON + 1));
+  every.push(await new Messages(service.store).create("other", NOON + 2));
   const list = (count: number) => Array.fromAsync(messages.store.list(count));
 
   for (const count of [1, 100, 105, 200, 233, 1_000]) assertEquals(await list(count), every.slice(0, count));
   await messages.remove(every.slice(0, 220));
 
   assertEquals(await list(1_000), every.slice(220));
-  assertEquals(back.createdAt, new Date(NOON - 60_000).toISOString());
+  assertEquals(back.createdAt, new Date(NOON - MINUTE).toISOString());
 });
 
 Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an account", async () => {
@@ -134,9 +255,7 @@ Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an acco
     }
   };
 
-  const accepted = await Promise.all(
-    Array.from({ length: MAX_WAITING + 40 }, (_, index) => accept(index % 2 ? one : two)),
-  );
+  const accepted = await Promise.all(upTo(MAX_WAITING + 40).map((index) => accept(index % 2 ? one : two)));
 
   assertEquals(accepted.filter((isAccepted) => isAccepted).length, MAX_WAITING);
   assertEquals(await one.store.countWaiting(), MAX_WAITING);
@@ -145,17 +264,69 @@ Deno.test("create() accepts exactly MAX_WAITING simultaneous messages of an acco
   await one.remove([first, first, { ...first, id: "msg_unknown" }]);
   await one.remove([first]);
   assertEquals(await one.store.countWaiting(), MAX_WAITING - 1);
-  assertEquals(await accept(two), true);
-  assertEquals(await accept(two), false);
+  assertEquals([await accept(two), await accept(two)], [true, false]);
   assertEquals(await two.store.countWaiting(), MAX_WAITING);
 });
 
 Deno.test("operators' guide states the maximum numbers of messages", async () => {
-  const text = (await Deno.readTextFile(GUIDE)).replaceAll(/\s+/g, " ");
+  const guide = await Deno.readTextFile(new URL("../../src/operator/README.md", import.meta.url));
   const phrases = [
     `\`queue_full\` while ${MAX_WAITING.toLocaleString("en")} messages of the account are waiting`,
     `\`messages_waiting\` (of at most ${MAX_COUNTED.toLocaleString("en")} accounts)`,
   ];
 
-  assertEquals(phrases.filter((phrase) => !text.includes(phrase)), []);
+  assertEquals(phrases.filter((phrase) => !guide.replaceAll(/\s+/g, " ").includes(phrase)), []);
+});
+
+/** The metrics of the queue, by name. */
+async function queueOf(service: Harness): Promise<Readonly<Record<string, number>>> {
+  const text = await (await service.fetch("GET /metrics", { key: OPERATOR_TOKEN })).text();
+  const samples = text.matchAll(/^thing_store_(\w*message\w*) (\S+)$/gm);
+  return Object.fromEntries([...samples].map(([, name = "", value]) => [name, Number(value)]));
+}
+
+Deno.test("GET /metrics returns the number of waiting messages and the age of the oldest", async () => {
+  await using service = await Harness.open(OPERATED);
+  assertEquals(await queueOf(service), { messages_waiting: 0, oldest_message_age_seconds: 0 });
+  for (const message of ["one", "two"]) {
+    await send(service, (await service.createAccount()).apiKey, message);
+    service.now += 2_500;
+  }
+
+  assertEquals(await queueOf(service), { messages_waiting: 2, oldest_message_age_seconds: 5 });
+});
+
+Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not respond", hang]])(
+  "GET /metrics omits only the queue while KV %s",
+  async (_, read) => {
+    await using service = await RecordingService.open(OPERATED);
+    const { time } = service;
+    const metrics = () => time.until(service.fetch("GET /metrics", { key: OPERATOR_TOKEN }), 10_000);
+    service.disturbance = { read };
+
+    const response = await metrics();
+    // A hanging operation counts as a failure after its deadline.
+    await time.advance(10_000);
+
+    assertEquals(response.status, 200);
+    const gauges = [...(await response.text()).matchAll(/^# TYPE thing_store_(\w+) gauge$/gm)];
+    const names = ["build_info", "requests_in_flight", "leases", "leased_places"];
+    assertEquals(gauges.map(([, name]) => name), names);
+    assertMatch(await (await metrics()).text(), /^thing_store_kv_failures_total\{operation="read"\} [1-9]/m);
+  },
+);
+
+Deno.test("a message or a metric whose stored count is corrupt gets 500, and nothing is stored", async () => {
+  await using service = await Harness.open(OPERATED);
+  service.expectsErrors = true;
+  const { account: { id }, apiKey } = await service.createAccount();
+  await service.kv.set(["messages_waiting", id], new Uint8Array([1]));
+
+  assertEquals(tally([await send(service, apiKey, "Hello", ONCE)]), { "500 internal_error": 1 });
+  await assertError(await service.fetch("GET /metrics", { key: OPERATOR_TOKEN }), 500, "internal_error");
+
+  assertEquals(await stored(service), []);
+  await service.kv.delete(["messages_waiting", id]);
+  const later = await send(service, apiKey, "Hello", ONCE);
+  assertEquals([later.status, isReplay(later)], [202, false]);
 });

@@ -9,7 +9,7 @@ import { requestTo } from "./client.ts";
 import { NOON } from "./time.ts";
 
 /** The operator token. */
-export const OPERATOR_TOKEN = "an-operator's-token-of-32-characters";
+export const OPERATOR_TOKEN = "an-operators-token-of-32-characters";
 
 /** The result of a command. */
 export interface Outcome {
