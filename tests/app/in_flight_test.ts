@@ -1,14 +1,20 @@
+// Requests in flight and their bodies: how many at a time, and for how long.
+import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/app/in_flight.ts";
 import { pause } from "../../src/base/time.ts";
 import { whenReady } from "../../src/base/when_ready.ts";
+import { originOf, Server } from "../../src/web/server.ts";
 import { assertError } from "../support/assertions.ts";
+import { call, JSON_TYPE, upTo } from "../support/client.ts";
 import { type Disturbance, FakeKv } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
+import { ALL } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
 import { VirtualTime } from "../support/time.ts";
+import { Workshop } from "../support/workshop.ts";
 
-const TOKEN = "operator-token-of-the-tests-0123456789";
+const LIMITS = { ...IN_FLIGHT_LIMITS, budgetMs: 1_000, stopMs: 9_000 };
 
 function nameOf({ name }: Error): string {
   return name;
@@ -16,6 +22,22 @@ function nameOf({ name }: Error): string {
 
 function never(): Promise<never> {
   return new Promise(() => {});
+}
+
+/** A JSON body whose parts each arrive after a pause. */
+function bodyOf(parts: readonly string[], pause: () => Promise<void>) {
+  const left = [...parts];
+  const pull = async (controller: ReadableStreamDefaultController) => {
+    await pause();
+    controller.enqueue(new TextEncoder().encode(left.shift()));
+    if (left.length === 0) controller.close();
+  };
+  return { body: new ReadableStream({ pull }, { highWaterMark: 0 }), headers: JSON_TYPE };
+}
+
+/** A thing whose body arrives once `sent()` has resolved. */
+function slowly(sent: () => Promise<void>) {
+  return bodyOf([JSON.stringify(HAMMER)], sent);
 }
 
 /** Starts a request now. Its work begins once `ready`, if given, has resolved. Settles like the work. */
@@ -36,16 +58,142 @@ async function worked<Result>(
   return results[0];
 }
 
-/** A thing whose body arrives once `sent()` has resolved. */
-function slowly(sent: () => Promise<void>) {
-  const pull = async (controller: ReadableStreamDefaultController) => {
-    await sent();
-    controller.enqueue(new TextEncoder().encode(JSON.stringify(HAMMER)));
-    controller.close();
+Deno.test("respond() settles like its work, and counts each request until then, however many share a promise", async () => {
+  const inFlight = new InFlight({ ...LIMITS, capacity: 3 });
+  const [ready, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const states = () => [inFlight.size, inFlight.isFull()];
+  const begin = (ready?: Promise<void>) => worked(inFlight, () => inFlight.size, ready);
+
+  const waiting = [begin(ready.promise), begin(ready.promise)];
+  assertEquals(states(), [2, false]);
+  const unready = assertRejects(() => begin(other.promise), Error, "broken");
+  assertEquals(states(), [3, true]);
+  other.reject(new Error("broken"));
+  await unready;
+  const failing = assertRejects(
+    () => worked(inFlight, () => Promise.reject(new Error("worse"))),
+    Error,
+    "worse",
+  );
+  assertEquals(states(), [3, true]);
+  await failing;
+  assertEquals(states(), [2, false]);
+  ready.resolve();
+  assertEquals(await Promise.all(waiting), [2, 1]);
+  assertEquals(await begin(ready.promise), 1);
+  assertEquals(states(), [0, false]);
+  await inFlight.stop();
+});
+
+Deno.test("respond() returns a synchronous response without a promise", () => {
+  const inFlight = new InFlight();
+
+  const [made, whole] = [new Response(), new Response()];
+  const [failed, finish] = [() => made, (response: Response) => response === made ? whole : response];
+  const response = inFlight.respond({ at: performance.now(), work: () => made, failed, finish });
+
+  assertEquals([response === whole, inFlight.size], [true, 0]);
+});
+
+Deno.test("respond() times out each request by its own deadline, within 100 ms", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight(LIMITS);
+  const events: string[] = [];
+  const start = (work: () => Promise<string>) =>
+    worked(inFlight, work).catch(nameOf).then((answer) => events.push(`${answer} at ${time.now}`));
+
+  start(never);
+  await time.advance(550);
+  start(never);
+  start(() => pause(900).then(() => "done"));
+  await time.advance(2_000);
+
+  assertEquals(events, ["OutOfTime at 1000", "done at 1450", "OutOfTime at 1600"]);
+});
+
+Deno.test("respond() finishes one response, and reports what fails after its request has timed out", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight(LIMITS);
+  const calls: unknown[] = [];
+  const start = (name: string, ms: number, ready?: Promise<void>) =>
+    inFlight.respond({
+      at: performance.now(),
+      ready,
+      work: () => pause(ms).then(() => Promise.reject(name)),
+      failed(error) {
+        calls.push(error instanceof OutOfTime ? "OutOfTime" : error);
+        return new Response();
+      },
+      finish: (response) => (calls.push("finished"), response),
+    });
+
+  start("slow", 3_000);
+  start("quick", 500);
+  start("not ready", 0, pause(3_500).then(() => Promise.reject("unavailable")));
+  await time.advance(4_000);
+
+  assertEquals(calls, ["quick", "finished", "OutOfTime", "finished", "OutOfTime", "finished", "slow"]);
+});
+
+Deno.test("respond() starts no work for a request that times out before it is ready", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ ...LIMITS, budgetMs: 5_000, stopMs: 1_000 });
+  const events: string[] = [];
+  const begin = (ready: Promise<void>) => {
+    worked(inFlight, () => events.push("begun"), ready)
+      .catch((error) => events.push(`${nameOf(error)} at ${time.now}`));
   };
-  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
-  return { body, headers: { "content-type": "application/json" } };
-}
+
+  const ready = pause(6_000);
+  begin(ready);
+  await time.advance(4_000);
+  begin(ready);
+  await time.advance(1_500);
+  begin(ready);
+  await time.advance(2_500);
+  begin(never());
+  const stopping = inFlight.stop();
+  await time.advance(2_000);
+  await stopping;
+
+  assertEquals(events, ["OutOfTime at 5000", "begun", "begun", "OutOfTime at 9000"]);
+  assertEquals(inFlight.size, 0);
+});
+
+Deno.test("pausedFor() stops a request's clock, whether its promise resolves or rejects", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight(LIMITS);
+  const work = async (budget: Budget) => {
+    await pause(300);
+    await budget.pausedFor(pause(60_000));
+    await budget.pausedFor(pause(60_000).then(() => Promise.reject())).catch(() => {});
+    return await never();
+  };
+
+  await time.until(assertRejects(() => worked(inFlight, work), OutOfTime), 200_000);
+
+  assertEquals(time.now, 300 + 120_000 + 700);
+});
+
+Deno.test("stop() waits for the last answer, even of work that is not ready, but at most stopMs, even for paused requests", async () => {
+  using time = new VirtualTime();
+  const inFlight = new InFlight({ ...LIMITS, budgetMs: 60_000, stopMs: 3_000 });
+  const events: string[] = [];
+  const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
+  worked(inFlight, () => pause(1_000)).then(note("done"));
+  worked(inFlight, () => pause(1_000), pause(1_500)).then(note("begun late, and done"));
+  worked(inFlight, never).catch(note("given up"));
+  worked(inFlight, (budget) => budget.pausedFor(never())).catch(note("given up"));
+  await time.advance(500);
+
+  inFlight.stop().then(note("stopped"));
+  assertEquals(inFlight.isStopping, true);
+  await time.advance(10_000);
+
+  const done = ["begun late, and done at 2500", "done at 1000"];
+  assertEquals(events.sort(), [...done, "given up at 3500", "given up at 3500", "stopped at 3500"]);
+  await new InFlight().stop();
+});
 
 /** A service in virtual time whose store is slow. */
 class SlowService extends RecordingService {
@@ -76,206 +224,30 @@ class SlowService extends RecordingService {
   }
 }
 
-Deno.test("respond() settles like its work, and then frees capacity", async () => {
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 2 });
-  const { promise, resolve } = Promise.withResolvers<string>();
-  const states = () => [inFlight.size, inFlight.isFull()];
-
-  const first = worked(inFlight, () => promise);
-  assertEquals(states(), [1, false]);
-  const failing = worked(inFlight, () => Promise.reject(new Error("broken")));
-  assertEquals(states(), [2, true]);
-  await assertRejects(() => failing, Error, "broken");
-  assertEquals(states(), [1, false]);
-  const second = worked(inFlight, () => Promise.resolve("second"));
-  assertEquals(states(), [2, true]);
-  resolve("first");
-
-  assertEquals([await first, await second], ["first", "second"]);
-  assertEquals(states(), [0, false]);
-  await inFlight.stop();
-});
-
-Deno.test("respond() returns a synchronous response without a promise", () => {
-  const inFlight = new InFlight();
-
-  const [made, whole] = [new Response(), new Response()];
-  const [failed, finish] = [() => made, (response: Response) => response === made ? whole : response];
-  const response = inFlight.respond({ at: performance.now(), work: () => made, failed, finish });
-
-  assertEquals([response === whole, inFlight.size], [true, 0]);
-});
-
-Deno.test("respond() times out each request by its own deadline, within 100 ms", async () => {
-  using time = new VirtualTime();
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
-  const events: string[] = [];
-  const start = (work: () => Promise<string>) =>
-    worked(inFlight, work).catch(nameOf).then((answer) => events.push(`${answer} at ${time.now}`));
-
-  start(never);
-  await time.advance(550);
-  start(never);
-  start(() => pause(900).then(() => "done"));
-  await time.advance(2_000);
-
-  assertEquals(events, ["OutOfTime at 1000", "done at 1450", "OutOfTime at 1600"]);
-});
-
-Deno.test("respond() finishes one response, and reports what fails after its request has timed out", async () => {
-  using time = new VirtualTime();
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
-  const calls: unknown[] = [];
-  const start = (name: string, ms: number, ready?: Promise<void>) =>
-    inFlight.respond({
-      at: performance.now(),
-      ready,
-      work: () => pause(ms).then(() => Promise.reject(name)),
-      failed(error) {
-        calls.push(error instanceof OutOfTime ? "OutOfTime" : error);
-        return new Response();
-      },
-      finish: (response) => (calls.push("finished"), response),
-    });
-
-  start("slow", 3_000);
-  start("quick", 500);
-  start("not ready", 0, pause(3_500).then(() => Promise.reject("unavailable")));
-  await time.advance(4_000);
-
-  assertEquals(calls, ["quick", "finished", "OutOfTime", "finished", "OutOfTime", "finished", "slow"]);
-});
-
-Deno.test("respond() counts each of several requests that wait for the same promise", async () => {
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 3 });
-  const [ready, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const begin = (ready: Promise<void>) => worked(inFlight, () => inFlight.size, ready);
-
-  const answers = [begin(ready.promise), begin(ready.promise)];
-  assertEquals([inFlight.size, inFlight.isFull()], [2, false]);
-  const failing = assertRejects(() => begin(other.promise), Error, "broken");
-  assertEquals([inFlight.size, inFlight.isFull()], [3, true]);
-  other.reject(new Error("broken"));
-  await failing;
-  assertEquals(inFlight.size, 2);
-  ready.resolve();
-  assertEquals(await Promise.all(answers), [2, 1]);
-  assertEquals(await begin(ready.promise), 1);
-  assertEquals(inFlight.size, 0);
-  await inFlight.stop();
-});
-
-Deno.test("respond() starts no work for a request that times out before it is ready", async () => {
-  using time = new VirtualTime();
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 5_000, stopMs: 1_000 });
-  const events: string[] = [];
-  const begin = (ready: Promise<void>) => {
-    worked(inFlight, () => events.push("begun"), ready)
-      .catch((error) => events.push(`${nameOf(error)} at ${time.now}`));
-  };
-
-  const ready = pause(6_000);
-  begin(ready);
-  await time.advance(4_000);
-  begin(ready);
-  await time.advance(1_500);
-  begin(ready);
-  await time.advance(2_500);
-  begin(never());
-  const stopping = inFlight.stop();
-  await time.advance(2_000);
-  await stopping;
-
-  assertEquals(events, ["OutOfTime at 5000", "begun", "begun", "OutOfTime at 9000"]);
-  assertEquals(inFlight.size, 0);
-});
-
-Deno.test("stop() waits for work that begins after its ready promise resolves", async () => {
-  using time = new VirtualTime();
-  const inFlight = new InFlight();
-  const events: string[] = [];
-  const work = () => pause(1_000).then(() => events.push("answered"));
-  worked(inFlight, work, pause(1_000));
-
-  inFlight.stop().then(() => events.push("stopped"));
-  await time.advance(3_000);
-
-  assertEquals(events, ["answered", "stopped"]);
-});
-
-Deno.test("pausedFor() stops a request's clock, whether its promise resolves or rejects", async () => {
-  using time = new VirtualTime();
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 1_000, stopMs: 9_000 });
-  const work = async (budget: Budget) => {
-    await pause(300);
-    await budget.pausedFor(pause(60_000));
-    await budget.pausedFor(pause(60_000).then(() => Promise.reject())).catch(() => {});
-    return await never();
-  };
-
-  await time.until(assertRejects(() => worked(inFlight, work), OutOfTime), 200_000);
-
-  assertEquals(time.now, 300 + 120_000 + 700);
-});
-
-Deno.test("stop() waits for the last answer, but at most stopMs, even for paused requests", async () => {
-  using time = new VirtualTime();
-  const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 9, budgetMs: 60_000, stopMs: 3_000 });
-  const events: string[] = [];
-  const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
-  worked(inFlight, () => pause(1_000)).then(note("done"));
-  worked(inFlight, never).catch(note("given up"));
-  worked(inFlight, (budget) => budget.pausedFor(never())).catch(note("given up"));
-  await time.advance(500);
-
-  inFlight.stop().then(note("stopped"));
-  assertEquals(inFlight.isStopping, true);
-  await time.advance(10_000);
-
-  assertEquals(events.sort(), ["done at 1000", "given up at 3500", "given up at 3500", "stopped at 3500"]);
-  await new InFlight().stop();
-});
-
-Deno.test("service returns 503 overloaded and charges nothing while it is at capacity", async () => {
-  await using service = await Harness.open({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 }) });
-  const { apiKey: key } = await service.createAccount();
-  await service.fetch("GET /v1/nowhere", { key }); // From now on, the key is in memory.
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const first = service.fetch("POST /v1/things", { key, ...slowly(() => promise) });
-
-  const refused = await service.fetch("GET /v1/things");
-  resolve();
-  const accepted = await first;
-  const next = await service.fetch("GET /v1/things");
-
-  assertEquals(refused.headers.get("retry-after"), "1");
-  assertEquals(refused.headers.get("x-ratelimit-remaining"), "60");
-  await assertError(refused, 503, "overloaded");
-  assertEquals([accepted.status, next.status], [201, 401]);
-  assertEquals(next.headers.get("x-ratelimit-remaining"), "59");
-});
-
-Deno.test("service answers /health, /ready and /metrics while it is at capacity, 100 at a time beside other requests", async () => {
+Deno.test("service returns 503 overloaded and charges nothing at capacity, except to 100 requests of monitoring", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 });
-  await using service = await Harness.open({ inFlight, operatorToken: TOKEN });
+  await using service = await Harness.open({ inFlight, ...ALL });
   const { apiKey: key } = await service.createAccount();
   const { promise, resolve } = Promise.withResolvers<void>();
-  const monitor = () =>
-    ["/health", "/ready", "/metrics"].map((path) => service.fetch(`GET ${path}`, { key: TOKEN }));
+  const send = (path: string) => service.fetch(`GET ${path}`, { key: ALL.operatorToken });
+  const monitor = () => ["/health", "/ready", "/metrics"].map(send);
 
   const early = monitor();
   const first = service.fetch("POST /v1/things", { key, ...slowly(() => promise) });
   const answered = await Promise.all([...early, ...monitor()]);
-  const refused = await service.fetch("GET /v1/things", { key });
-  const waiting = Array.from({ length: 100 }, () => service.fetch("GET /metrics", { key: TOKEN }));
+  const refused = await service.fetch("GET /v1/things");
+  const waiting = upTo(100).map(() => send("/metrics"));
   const tooMany = monitor();
   resolve();
 
   assertEquals(answered.map(({ status }) => status), Array(6).fill(200));
+  assertEquals(refused.headers.get("retry-after"), "1");
+  assertEquals(refused.headers.get("x-ratelimit-remaining"), "60");
   await assertError(refused, 503, "overloaded");
   for (const response of tooMany) await assertError(await response, 503, "overloaded");
   assertEquals(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]));
   assertEquals((await first).status, 201);
+  assertEquals((await call(service)).remaining, 59);
 });
 
 Deno.test("service responds within 5 s even if only the sum of its KV operations takes longer", async () => {
@@ -333,4 +305,147 @@ Deno.test("service refuses new requests while it stops, and answers those in fli
   await assertError(await service.fetch("GET /ready"), 503, "service_stopping", /is stopping/);
   const policies = responses.map(({ headers }) => headers.get("ratelimit-policy"));
   assertEquals(policies, ['"minute";q=60;w=60', '"minute";q=1000;w=60, "day";q=100000;w=86400']);
+});
+
+Deno.test.each([[false, 408], [true, 201]])(
+  "service answers a chunked body that pauses for 2,100 ms, on Deploy: %s, with %i",
+  async (onDeploy, status) => {
+    await using service = await RecordingService.open({ onDeploy });
+    const { apiKey: key } = await service.createAccount();
+    const { body } = bodyOf(['{"name":"Hammer",', '"weight":1}'], () => pause(2_100));
+    const headers = { ...JSON_TYPE, "transfer-encoding": "chunked" };
+
+    const sent = service.fetch("POST /v1/things", { key, headers, body });
+
+    assertEquals((await service.time.until(sent, 10_000)).status, status);
+  },
+);
+
+Deno.test("service accepts a body of unknown length over HTTP/2", async () => {
+  await using workshop = await Workshop.open();
+  const server = new Server({ port: 0, hostname: "127.0.0.1", onFailure() {} }, workshop.app.fetch);
+  using client = Deno.createHttpClient({ http1: false, http2: true });
+
+  const response = await fetch(`${originOf(server.address)}/v1/things`, {
+    ...{ client, method: "POST", ...slowly(() => Promise.resolve()) },
+    headers: { ...JSON_TYPE, authorization: `Bearer ${workshop.key}` },
+  });
+
+  assertEquals([response.status, (await response.json()).name], [201, "Hammer"]);
+  await server.stop();
+});
+
+/** A service, and clients whose bodies stall until it is disposed. */
+class Crowd implements AsyncDisposable {
+  readonly service: Harness;
+  readonly #end: PromiseWithResolvers<void> = Promise.withResolvers();
+  readonly #sent: Promise<Response>[] = [];
+
+  private constructor(service: Harness) {
+    this.service = service;
+  }
+
+  static async open(): Promise<Crowd> {
+    return new Crowd(await Harness.open(ALL));
+  }
+
+  /** Creates an account, and returns its key. */
+  async join(): Promise<string> {
+    return (await this.service.createAccount({ minute: 2_000, day: 2_000 })).apiKey;
+  }
+
+  /** Begins `count` bodies at once, of an account or, without a key, of many addresses. Returns how many get a place. */
+  async stall(count: number, key?: string): Promise<number> {
+    const target = key === undefined ? "POST /v1/accounts" : "POST /v1/things";
+    const [begun, refused] = [new Set<number>(), new Set<number>()];
+    for (let index = 0; index < count; index++) {
+      const body = bodyOf(["{}"], () => (begun.add(index), this.#end.promise));
+      this.service.address = `192.0.2.${index % 250}`;
+      const sent = this.service.fetch(target, { ...(key !== undefined && { key }), ...body });
+      this.#sent.push(sent);
+      sent.then(({ status }) => status === 503 && refused.add(index));
+    }
+    for (let turn = 0; turn < 1_000_000 && begun.union(refused).size < count; turn++) await setImmediate();
+    // A body takes its place one turn after its reading has begun.
+    for (let turn = 0; turn < 10; turn++) await setImmediate();
+    return count - refused.size;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.resolve();
+    for (const sent of this.#sent) await (await sent).body?.cancel();
+    await this.service[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("service reads 1,000 bodies at a time, at most 50 of an account while fewer than 500 can be added", async () => {
+  await using crowd = await Crowd.open();
+  const keys: string[] = [];
+  for (let count = 0; count < 12; count++) keys.push(await crowd.join());
+
+  const stalled: number[] = [];
+  for (const key of keys) stalled.push(await crowd.stall(key === keys[0] ? 600 : 60, key));
+
+  assertEquals(stalled, [501, 50, 50, 50, 50, 50, 50, 50, 50, 50, 49, 0]);
+});
+
+Deno.test("service reads 500 bodies without an account at a time, and those of accounts and operators beside them", async () => {
+  await using crowd = await Crowd.open();
+
+  assertEquals(await crowd.stall(520), 500);
+  assertEquals(await crowd.stall(60, await crowd.join()), 50);
+  const request = { key: ALL.operatorToken, json: { name: "me" } };
+  assertEquals((await crowd.service.fetch("POST /operator/v1/accounts", request)).status, 201);
+  crowd.service.address = "198.51.100.1";
+  const refused = await call(crowd.service, undefined, "POST /v1/accounts", { json: { name: "me" } });
+  // Its address is not charged.
+  assertEquals([refused.code, refused.remaining], ["overloaded", 60]);
+  assertEquals((await call(crowd.service)).remaining, 59);
+});
+
+Deno.test.each([["leased", 8], ["committed", 0]])(
+  "service does not charge a request whose body gets no place, and gives its %s permit back",
+  async (_, before) => {
+    await using crowd = await Crowd.open();
+    const key = await crowd.join();
+    const other = await crowd.join();
+    await crowd.stall(501, other);
+    await crowd.stall(50, key);
+    // Requests in quick succession create a lease.
+    for (let count = 0; count < before; count++) await call(crowd.service, key);
+    const used = 50 + before;
+
+    const refused = await crowd.service.fetch("POST /v1/things", { key, json: HAMMER });
+
+    assertEquals(refused.headers.get("retry-after"), "1");
+    assertEquals(refused.headers.get("x-ratelimit-remaining"), `${2_000 - used}`);
+    await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
+    assertEquals((await call(crowd.service, key)).remaining, 2_000 - used - 1);
+    await crowd.service.app.settle();
+    const account = await crowd.service.fetch("GET /v1/account", { key });
+    assertEquals((await account.json()).usage.minute.used, used + 2);
+  },
+);
+
+Deno.test("service gives back no permit for a rotation that took none, if its body gets no place", async () => {
+  await using crowd = await Crowd.open();
+  const { service } = crowd;
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 50, day: 2_000 });
+  await crowd.stall(501, await crowd.join());
+  await crowd.stall(50, key);
+
+  const refused = await call(service, key, "POST /v1/account/key", { json: {} });
+
+  assertEquals([refused.code, refused.remaining], ["overloaded", 0]);
+  await service.app.settle();
+  assertEquals((await service.accounts.usage(id)).used, 50);
+});
+
+Deno.test("service reads more than 1,000 bodies at a time if they arrive with their headers", async () => {
+  await using workshop = await Workshop.open();
+  const sent = upTo(1_100).map(() => workshop.call("POST /v1/things", { json: {} }));
+
+  const statuses = new Set((await Promise.all(sent)).map(({ status }) => status));
+
+  assertEquals(statuses, new Set([400]));
 });
