@@ -1,8 +1,13 @@
+// Requests without a valid key: what they are told, and how many an address may send.
 import { assertEquals } from "@std/assert";
-import { call } from "../support/client.ts";
-import { Harness } from "../support/harness.ts";
+import { pause } from "../../src/base/time.ts";
+import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
+import { Harness, RecordingService } from "../support/harness.ts";
 import { KEYS } from "../support/things.ts";
+import { NOON } from "../support/time.ts";
 
+const SECOND = 1_000;
+const MINUTE = 60_000;
 const CHALLENGE = 'Bearer realm="thing-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
 const TWICE = "The Authorization header was sent twice.";
@@ -25,55 +30,43 @@ async function answer(service: Harness, authorization?: string): Promise<unknown
   return [response.status, response.headers.get("www-authenticate"), await response.json()];
 }
 
-Deno.test("service returns 401 missing_api_key if there is no bearer token", async (t) => {
+Deno.test("service returns 401 missing_api_key if there is no bearer token", async () => {
   await using service = await Harness.open();
   const { apiKey } = await service.createAccount();
 
   for (
-    const form of [
-      ...[undefined, "", "KEY", "Bearer", "Bearer ", "Basic KEY", "Token KEY", "BearerKEY"],
-      ...["Bearer KEY KEY", "Bearer KEY, KEY", 'Digest username="a", realm="b"'],
-      ...["Bearer KEY, Bearer KEY", "Basic a, Bearer KEY"],
+    const [message, ...forms] of [
+      [MISSING, undefined, "", "KEY", "Bearer", "Bearer ", "Basic KEY", "Token KEY", "BearerKEY"],
+      [MISSING, "Bearer KEY KEY", "Bearer KEY, KEY", 'Digest username="a", realm="b"'],
+      [TWICE, "Bearer KEY, Bearer KEY", "Basic a, Bearer KEY"],
     ]
   ) {
-    await t.step(`Authorization: ${form}`, async () => {
-      const message = /, Bearer/.test(form ?? "") ? TWICE : MISSING;
+    for (const form of forms) {
       const body = { code: "missing_api_key", message, status: 401 };
-      assertEquals(await answer(service, form?.replaceAll("KEY", apiKey)), [401, CHALLENGE, body]);
-    });
+      assertEquals(await answer(service, form?.replaceAll("KEY", apiKey)), [401, CHALLENGE, body], form);
+    }
   }
 });
 
-Deno.test("service explains malformed keys, and returns the same message for all other invalid keys", async (t) => {
+Deno.test("service explains malformed keys, and returns the same message for all other invalid keys", async () => {
   await using service = await Harness.open();
   const { account, apiKey } = await service.createAccount();
   const closed = await service.createAccount();
   await service.accounts.change(closed.account.id, { closedAt: service.now });
-  const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
-
   const replaced = await service.createAccount();
   await service.accounts.rotate(replaced.account.id, 0, service.now);
+  const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
 
   for (
-    const [what, key, message] of [
-      ["mistyped", typo, MISTYPED],
-      ["unknown", KEYS.create("staging"), INVALID],
-      ["replaced", replaced.apiKey, INVALID],
-      ["of a closed account", closed.apiKey, INVALID],
-      ["too short", apiKey.slice(0, -1), OTHER_FORM],
-      ["too long", `${apiKey}0`, OTHER_FORM],
-      ["with an invalid character", `${apiKey.slice(0, -1)}-`, OTHER_FORM],
-      ["in capitals", apiKey.toUpperCase(), OTHER_FORM],
-      ["an account ID", account.id, OTHER_FORM],
-      ["a placeholder", "<API_KEY>", OTHER_FORM],
-      ["very long", "x".repeat(100_000), OTHER_FORM],
-      ["in quotes", `"${apiKey}"`, QUOTED],
-      ["in single quotes", `'${apiKey}'`, QUOTED],
-      ["with a quote before it", `"${apiKey}`, QUOTED],
-      ["with a quote after it", `${apiKey}'`, QUOTED],
+    const [message, ...keys] of [
+      [MISTYPED, typo],
+      [INVALID, KEYS.create("staging"), replaced.apiKey, closed.apiKey],
+      [OTHER_FORM, apiKey.slice(0, -1), `${apiKey}0`, `${apiKey.slice(0, -1)}-`, apiKey.toUpperCase()],
+      [OTHER_FORM, account.id, "<API_KEY>", "x".repeat(100_000)],
+      [QUOTED, `"${apiKey}"`, `'${apiKey}'`, `"${apiKey}`, `${apiKey}'`],
     ] as const
   ) {
-    await t.step(what, async () => assertEquals(await answer(service, `Bearer ${key}`), badKey(message)));
+    for (const key of keys) assertEquals(await answer(service, `Bearer ${key}`), badKey(message), key);
   }
 });
 
@@ -84,10 +77,8 @@ Deno.test("service accepts the scheme in any case, and any number of spaces arou
   for (const form of ["Bearer KEY", "bearer KEY", "BEARER KEY", "Bearer    KEY", "Bearer KEY  "]) {
     // Twice, because the second request uses the cached header.
     for (let count = 0; count < 2; count++) {
-      const headers = { authorization: form.replace("KEY", apiKey) };
-      const response = await service.fetch("GET /v1/things", { headers });
-      await response.body?.cancel();
-      assertEquals(response.status, 200, form);
+      const [status] = await answer(service, form.replace("KEY", apiKey));
+      assertEquals([form, status], [form, 200]);
     }
   }
 });
@@ -109,11 +100,163 @@ Deno.test("service accepts a key from another process at once, even if it was in
   await using service = await Harness.open();
   await using origin = await Harness.open();
   const { apiKey } = await origin.createAccount();
-  for (let count = 0; count < 2; count++) {
-    assertEquals(await answer(service, `Bearer ${apiKey}`), badKey());
-  }
+  for (let count = 0; count < 2; count++) assertEquals(await answer(service, `Bearer ${apiKey}`), badKey());
 
   for await (const { key, value } of origin.kv.list({ prefix: [] })) await service.kv.set(key, value);
 
   assertEquals((await call(service, apiKey)).status, 200);
+});
+
+/** Sends requests, each with a different unknown key. */
+function callWithUnknownKeys(count: number, service: Harness): Promise<Reply[]> {
+  return Promise.all(upTo(count).map(() => call(service, KEYS.create("staging"))));
+}
+
+/** Number of keys whose account a service has read. */
+function keysRead({ reads }: RecordingService): number {
+  return reads.flat().filter(([table]) => table === "api_keys").length;
+}
+
+Deno.test.each([
+  ["no key", "missing_api_key", undefined],
+  ["a mistyped key", "invalid_api_key", "as_test_mistyped"],
+  ["an unknown key", "invalid_api_key", KEYS.create("staging")],
+  ["a key for the other environment", "invalid_api_key", KEYS.create("production")],
+])(
+  "service returns 401 to an address with %s 60 times a minute, and then 429, but never a ban",
+  async (_, code, key) => {
+    await using service = await RecordingService.open();
+    const { apiKey } = await service.createAccount("free");
+    await call(service, apiKey);
+
+    for (const [minute, refused] of [310, 10].entries()) {
+      service.now = NOON + minute * MINUTE;
+      const replies = await callAtOnce(60 + refused, [service], key);
+
+      assertEquals(tally(replies), { [`401 ${code}`]: 60, "429 rate_limit_minute": refused });
+      assertEquals(replies.slice(0, 60).map(({ remaining }) => remaining).sort((a, b) => a - b), upTo(60));
+      for (const { status, limit, reset, retryAfter } of replies) {
+        assertEquals([limit, reset], [60, service.now / 1_000 + 60]);
+        assertEquals(retryAfter, status === 429 ? 60 : undefined);
+      }
+    }
+    assertEquals((await call(service, apiKey)).status, 200);
+    const { headers, json } = await call(service);
+    assertEquals(headers.get("ratelimit-policy"), '"minute";q=60;w=60');
+    assertEquals(headers.get("ratelimit"), '"minute";r=0;t=60');
+    const why = "More than 60 requests in a minute without a valid API key. Try again in 60 s.";
+    assertEquals(json, { code: "rate_limit_minute", message: why, status: 429 });
+    service.address = "2001:db8::/64";
+    assertEquals((await call(service)).remaining, 59);
+  },
+);
+
+Deno.test("service looks up 65 of 500 unknown keys at once, five more in each second after that, and then 60 again", async () => {
+  await using service = await RecordingService.open();
+  const refusals = { "429 rate_limit_minute": 50 };
+  assertEquals(tally(await callWithUnknownKeys(500, service)), {
+    "401 invalid_api_key": 60,
+    "429 rate_limit_minute": 440,
+  });
+  assertEquals(keysRead(service), 65);
+
+  for (const second of [1, 2, 10]) {
+    service.now = NOON + second * SECOND;
+    const replies = await callWithUnknownKeys(50, service);
+    assertEquals(tally(replies), refusals);
+    assertEquals(replies.map(({ retryAfter }) => retryAfter), Array(50).fill(60 - second));
+    assertEquals(keysRead(service), 60 + 5 * (second + 1));
+  }
+  service.forget();
+  service.now = NOON + MINUTE;
+  assertEquals(tally(await callWithUnknownKeys(50, service)), { "401 invalid_api_key": 50 });
+  assertEquals(keysRead(service), 50);
+});
+
+Deno.test("service serves 100 new keys of one address at once, and charges nothing to it", async () => {
+  await using service = await RecordingService.open();
+  const accounts = await Promise.all(upTo(100).map(() => service.createAccount()));
+  service.disturbance = { read: () => pause(20) };
+
+  const replies = accounts.map(({ apiKey }) => call(service, apiKey));
+
+  assertEquals(tally(await service.time.until(Promise.all(replies), 10_000)), { 200: 100 });
+  assertEquals((await call(service)).remaining, 59);
+});
+
+Deno.test("service gives an address back its request as soon as the key is found, or if the look-up fails", async () => {
+  await using service = await RecordingService.open();
+  const { account, apiKey } = await service.createAccount();
+  await service.accounts.suspend(account.id, NOON);
+  service.expectsErrors = true;
+  service.disturbance = { read: () => Promise.reject(new TypeError("connection closed")) };
+  const failed = await service.time.until(callWithUnknownKeys(70, service), 10_000);
+  service.disturbance = {};
+
+  const { status, remaining } = await call(service, apiKey);
+
+  assertEquals(tally(failed), { "503 store_unavailable": 70 });
+  assertEquals([status, remaining], [403, 59]);
+});
+
+Deno.test("service serves a known key from a spent address after accounts have changed", async () => {
+  await using service = await RecordingService.open();
+  const [known, other] = [await service.createAccount(), await service.createAccount()];
+  await call(service, known.apiKey);
+  await callWithUnknownKeys(70, service);
+
+  const before = await callAtOnce(20, [service], known.apiKey);
+  for (const { account: { id } } of [other, known]) await service.accounts.change(id, { name: "changed" });
+  const after = await callAtOnce(20, [service], known.apiKey);
+
+  assertEquals(tally([...before, ...after]), { 200: 40 });
+});
+
+Deno.test("service serves a new key from a spent address as soon as it has a read left", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  await callAtOnce(60, [service]);
+  await callWithUnknownKeys(5, service);
+
+  const refused = await call(service, apiKey);
+  service.now += SECOND;
+  const served = await callAtOnce(50, [service], apiKey);
+  await callWithUnknownKeys(10, service);
+  const again = await call(service, apiKey);
+
+  assertEquals([refused.status, refused.code, refused.retryAfter], [429, "rate_limit_minute", 60]);
+  assertEquals(tally([...served, again]), { 200: 51 });
+  assertEquals(remainders([...served, again]), upTo(1_000).slice(-51));
+});
+
+Deno.test("service uses up none of a spent address's reads for a key that it knows is revoked", async () => {
+  await using service = await RecordingService.open();
+  const [ended, other] = [await service.createAccount(), await service.createAccount()];
+  await call(service, ended.apiKey);
+  await service.accounts.change(ended.account.id, { closedAt: service.now });
+  await service.time.until(call(service, ended.apiKey), 1_000);
+  await callAtOnce(60, [service]);
+
+  const replies = await callAtOnce(10, [service], ended.apiKey);
+
+  assertEquals(tally(replies), { "429 rate_limit_minute": 10 });
+  assertEquals((await call(service, other.apiKey)).status, 200);
+});
+
+Deno.test("service refuses requests of a spent address after the look-ups under way, which share reads", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  await callAtOnce(60, [service]);
+  service.disturbance = { read: () => pause(20) };
+  const key = KEYS.create("staging");
+  service.forget();
+
+  const replies: Promise<Reply>[] = [];
+  for (let ms = 0; ms < 200; ms++) {
+    replies.push(call(service, key));
+    await time.advance(1);
+  }
+
+  assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { "429 rate_limit_minute": 200 });
+  assertEquals(keysRead(service), 2);
 });
