@@ -152,7 +152,7 @@ Deno.test("run() stores a value of 64 KiB", async () => {
   assertEquals((await kv.get(ROW)).value, value);
 });
 
-Deno.test("run() rejects only the transaction that KV cannot commit", async () => {
+Deno.test("run() rejects only the transaction that KV cannot commit, after it has failed alone", async () => {
   const process = Process.on(new FakeKv());
   process.disturbance = {
     commit: ({ keys, apply }) =>
@@ -162,6 +162,9 @@ Deno.test("run() rejects only the transaction that KV cannot commit", async () =
   const results = await Promise.allSettled(upTo(5).map((number) => process.run(setting("a", number))));
 
   assertEquals(results.map(({ status }) => status === "fulfilled"), [true, true, false, true, true]);
+  assertEquals(process.sizes, [5, 1, 1, 1, 1, 1]);
+  await assertRejects(() => process.run(setting("a", 3)), StoreUnavailable);
+  assertEquals(process.sizes.length, 7);
 });
 
 Deno.test("run() refuses changes after a transaction has decided", async () => {
