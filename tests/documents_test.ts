@@ -1,4 +1,6 @@
-import { assertEquals } from "@std/assert";
+// What documents state, against the code.
+import { existsSync } from "node:fs";
+import { assertEquals, assertGreater, assertGreaterOrEqual } from "@std/assert";
 import { STOP_TIMEOUT } from "../main.ts";
 import { ANONYMOUS_LIMIT, SPENT_LOOK_UPS } from "../src/limits/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
@@ -16,12 +18,19 @@ import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { inWords as dayInWords } from "../src/web/deprecation.ts";
 import { SAMPLES } from "./support/operations.ts";
 import { OF_THINGS } from "./support/things.ts";
+import { readFaults, withFault } from "./faults.ts";
+import { readGuides } from "./tables.ts";
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
-const { values, levels } = BODY_RULES.bounds;
+const { bounds: { values, levels }, maxBytes, stallMs, timeoutMs } = BODY_RULES;
 const bounds = `${inWords(values)} values`;
-const size = `${BODY_RULES.maxBytes / 1024} KiB`;
+const size = `${maxBytes / 1024} KiB`;
+const often = PLACES.all - PLACES.plenty;
 const limit = SAMPLES.find(({ operation }) => operation.id === "listThings")?.operation.query["limit"]?.json;
+const removals = CATALOGUE.resources.flatMap(({ get }) => get?.deprecated ? [get.deprecated.sunset] : []);
+const bans = `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to`;
+const strikes = `more than ${duration(UNAWARE)} after the first 429`;
+const perAddress = `an address gets ${ANONYMOUS_LIMIT} requests a minute`;
 
 const DOCUMENT = JSON.stringify(
   openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(OF_THINGS)),
@@ -33,29 +42,21 @@ const GUIDE = await read("src/page/guide.md").catch(() => "");
 /** The phrases that each text must contain, built from the service's constants. */
 const EXPECTED: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
   ["README.md", await read("README.md"), [
-    ...CATALOGUE.resources.flatMap(({ get }) =>
-      get?.deprecated ? [`removed on ${dayInWords(get.deprecated.sunset)}`] : []
-    ),
+    ...removals.map((sunset) => `removed on ${dayInWords(sunset)}`),
     `valid for ${GRACE_SECONDS} seconds`,
     `within ${REPLAY_HOURS} hours`,
     `banned for ${duration(FIRST_BAN)}`,
-    `an address gets ${ANONYMOUS_LIMIT} requests a minute`,
+    perAddress,
   ]],
   ["src/operator/README.md", await read("src/operator/README.md"), [
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
-    `arrives within ${BODY_RULES.timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${
-      BODY_RULES.stallMs / 1_000
-    } s`,
+    `arrives within ${timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${stallMs / 1_000} s`,
     `At most ${inWords(PLACES.all)} bodies are read at a time`,
-    `more than ${
-      PLACES.all - PLACES.plenty
-    } are being read, one account can have at most ${PLACES.perSender} of them.`,
+    `more than ${often} are being read, one account can have at most ${PLACES.perSender} of them.`,
     `without an account can have at most ${PLACES.anonymous} together`,
-    `more than ${duration(UNAWARE)} after the first 429`,
-    `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to ${
-      duration(LONGEST_BAN)
-    }.`,
+    strikes,
+    `${bans} ${duration(LONGEST_BAN)}.`,
     `429 after ${ANONYMOUS_LIMIT} in a minute from one address`,
     `looks up ${SPENT_LOOK_UPS} more keys a second`,
     `Only the ${ANONYMOUS_LIMIT} requests a minute of an address`,
@@ -65,39 +66,72 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `may wait up to ${RETURN_TIME / 1_000} s`,
     `within ${duration(STOP_TIMEOUT)}`,
   ]],
-  [
-    "src/page/guide.md",
-    GUIDE,
-    GUIDE === "" ? [] : [
-      `stays valid for ${GRACE_SECONDS} seconds`,
-      `up to ${limit?.default} items, or up to ${limit?.maximum} with \`limit\``,
-      `more than ${duration(UNAWARE)} after the first 429`,
-      `banned for ${duration(FIRST_BAN)}. Each further ban within a day is twice as long, up to ${
-        LONGEST_BAN / 3_600_000
-      } hours.`,
-      `an address gets ${ANONYMOUS_LIMIT} requests a minute`,
-      `can sign up ${HOURLY.count} times an hour`,
-      `A body can be at most ${size}`,
-      `Within ${REPLAY_HOURS} hours`,
-    ],
-  ],
+  ["src/page/guide.md", GUIDE, [
+    `stays valid for ${GRACE_SECONDS} seconds`,
+    `up to ${limit?.default} items, or up to ${limit?.maximum} with \`limit\``,
+    strikes,
+    `${bans} ${LONGEST_BAN / 3_600_000} hours.`,
+    perAddress,
+    `can sign up ${HOURLY.count} times an hour`,
+    `A body can be at most ${size}`,
+    `Within ${REPLAY_HOURS} hours`,
+  ]],
   ["ERRORS", JSON.stringify(ERRORS), [
     `more than ${bounds} or ${levels} levels`,
-    `longer than ${duration(BODY_RULES.timeoutMs)}`,
-    `paused for ${duration(BODY_RULES.stallMs)}`,
+    `longer than ${duration(timeoutMs)}`,
+    `paused for ${duration(stallMs)}`,
     `larger than ${size}`,
   ]],
-  ["openApiDocument()", DOCUMENT, [
-    `banned for ${duration(FIRST_BAN)}`,
-    `Each further ban within a day is twice as long, up to ${LONGEST_BAN / 3_600_000} hours`,
-  ]],
+  ["openApiDocument()", DOCUMENT, [`${bans} ${LONGEST_BAN / 3_600_000} hours`]],
 ];
 
 for (const [place, text, phrases] of EXPECTED) {
   Deno.test(`${place} states the numbers that the code uses`, () => {
     const words = text.replaceAll(/(?:\\n|\s)+/g, " ");
-    assertEquals(phrases.filter((phrase) => !words.includes(phrase)), []);
+    assertEquals(phrases.filter((phrase) => text !== "" && !words.includes(phrase)), []);
   });
+}
+
+Deno.test("tables of the guides are current: if not, run deno task docs", async () => {
+  const outdated = (await readGuides()).filter(({ text, current }) => text !== current);
+
+  assertEquals(outdated.map(({ path }) => path), []);
+});
+
+Deno.test("security/README.md names only tests that exist", async () => {
+  const table = await read("tests/security/README.md");
+  const named = [...table.matchAll(/\]\(([\w./]+_test\.ts)\) "([^"]+)"/g)];
+  const missing = await Promise.all(named.map(async ([, path = "", name = ""]) => {
+    const source = await orNothing(read(`tests/security/${path}`), `tests/security/${path}`);
+    // The source builds this name from parts.
+    const isThere = source?.includes(name.replace(/^service (?=serves other )/, "")) ?? true;
+    return isThere ? [] : [`${path}: ${name}`];
+  }));
+
+  assertGreater(named.length, 20);
+  assertEquals(missing.flat(), []);
+});
+
+Deno.test("every fault of faults.txt can be planted", async () => {
+  const faults = await readFaults();
+  const planted = faults.map(async (fault) => {
+    const text = await orNothing(read(fault.path), fault.path);
+    return text === undefined ? "" : withFault(text, fault);
+  });
+  const problems = (await Promise.allSettled(planted)).filter(({ status }) => status === "rejected");
+
+  assertEquals(problems, []);
+  assertGreaterOrEqual(faults.length, 80);
+});
+
+/** The text of a file; undefined if it is in a folder that a fork has left out. */
+async function orNothing(text: Promise<string>, path: string): Promise<string | undefined> {
+  try {
+    return await text;
+  } catch (error) {
+    if (existsSync(new URL(`../${path.replace(/[^/]*$/, "")}`, import.meta.url))) throw error;
+    return undefined;
+  }
 }
 
 function read(name: string): Promise<string> {
