@@ -3,9 +3,10 @@ import { ACCOUNTS, ACCOUNTS_VERSION, previousKeyExpiry } from "../../src/account
 import { ApiKeys } from "../../src/accounts/api_keys.ts";
 import { openAccounts } from "../../src/accounts/plans.ts";
 import { DAY, HOUR, MINUTE, pause } from "../../src/base/time.ts";
+import { encodeJson } from "../../src/engine/mod.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Permits } from "../../src/limits/permits.ts";
-import { hasCalled, pardon } from "../../src/limits/usage.ts";
+import { hasCalled, pardon, reset, UNUSED } from "../../src/limits/usage.ts";
 import { type Catalogue, exists, resource, ResourceError } from "../../src/resource/mod.ts";
 import { int64 } from "../../src/web/schema.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
@@ -16,7 +17,7 @@ import { carryOut, type Disturbance } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { BLUE, BOOKINGS, idIn, OF_ROOMS, Office } from "../support/office.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
-import { KEYS, OF_THINGS, PLANS } from "../support/things.ts";
+import { HAMMER, KEYS, OF_THINGS, PLANS } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
 Deno.test("AccountStore loses no simultaneous changes or requests", async () => {
@@ -460,4 +461,40 @@ Deno.test("keys with a former prefix stay valid, are hidden, and are no longer i
   assertEquals([key.slice(0, 9), response.status], ["old_test_", 200]);
   assertStringIncludes(await echoed.text(), "[secret]");
   assertStringIncludes((await rotated.json()).apiKey, "as_test_");
+});
+
+Deno.test("service keeps what a later version has added to the rows of accounts, usage and ids", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey: key } = await service.createAccount();
+  const add = async () => {
+    assertEquals((await call(service, key, "POST /v1/things", { json: HAMMER })).status, 201);
+    await service.app.settle();
+  };
+  await add();
+  const [ofAccount, ofUsage, ofIds] = [["accounts", id], ["usage", id], ["ids", "things"]] as const;
+  const read = async (key: Deno.KvKey) =>
+    JSON.parse(new TextDecoder().decode((await service.kv.get<Uint8Array>(key)).value ?? undefined));
+  const surplus = [7, -1.5, null, "text", { more: [] }];
+  const assertKept = async () => {
+    const [account, usage, ids] = [await read(ofAccount), await read(ofUsage), await read(ofIds)];
+    assertEquals([account.badge, ids.batch], [{ since: 1.5 }, 3]);
+    assertEquals(usage.slice(Object.keys(UNUSED).length), surplus);
+    return { account, usage };
+  };
+  await service.kv.set(ofAccount, encodeJson({ ...await read(ofAccount), badge: { since: 1.5 } }));
+  await service.kv.set(ofUsage, encodeJson([...await read(ofUsage), ...surplus]));
+  await service.kv.set(ofIds, encodeJson({ ...await read(ofIds), batch: 3 }));
+
+  for (const ms of [0, MINUTE, DAY]) {
+    service.now += ms;
+    await add();
+    await assertKept();
+  }
+  await service.accounts.changeUsage(id, (usage) => reset(pardon(usage), service.now));
+  for (const since of [service.now, null]) await service.accounts.suspend(id, since);
+  await add();
+  assertEquals((await assertKept()).usage[2], 1);
+  await service.accounts.rotate(id);
+  await service.accounts.close(id);
+  assert((await assertKept()).account.closedAt !== null);
 });

@@ -5,7 +5,7 @@ import { quickEtagOf } from "../../src/web/etag.ts";
 import { boolean, optional } from "../../src/web/schema.ts";
 import { pause } from "../../src/base/time.ts";
 import { assertError } from "../support/assertions.ts";
-import { type Commit, type CommitResult, disturbed, fail } from "../support/fake_kv.ts";
+import { carryOut, type Commit, type CommitResult, fail, onFile } from "../support/fake_kv.ts";
 import { RecordingService } from "../support/harness.ts";
 import { HAMMER, OF_THINGS, THING_DECLARATION, THING_FIELDS } from "../support/things.ts";
 import { JSON_TYPE, requestTo } from "../support/client.ts";
@@ -20,20 +20,22 @@ function isReplay({ headers }: Response): boolean {
   return headers.get("idempotency-replayed") === "true";
 }
 
-Deno.test("createThing() replays its first reply", async () => {
+Deno.test("createThing() replays its first reply, even after the key was rotated and the thing removed", async () => {
   await using workshop = await Workshop.open();
-  const first = await workshop.call(CREATE, { json: HAMMER, headers: ONCE });
+  const { account, apiKey } = await workshop.createAccount();
+  const first = await workshop.fetch(CREATE, { key: apiKey, json: HAMMER, headers: ONCE });
+  const { apiKey: key = "" } = await workshop.accounts.rotate(account.id) ?? {};
+  await workshop.fetch("DELETE /v1/things/1", { key });
   workshop.now += DAY - 1;
 
-  const again = await workshop.call(CREATE, { json: HAMMER, headers: { "idempotency-key": '"once"' } });
+  const again = await workshop.fetch(CREATE, { key, json: HAMMER, headers: { "idempotency-key": '"once"' } });
 
-  assertEquals([first.status, again.status], [201, 201]);
-  assertEquals([isReplay(first), isReplay(again)], [false, true]);
+  assertEquals([first.status, again.status, isReplay(first), isReplay(again)], [201, 201, false, true]);
   for (const name of ["content-type", "location", "content-location", "etag"]) {
     assertEquals(again.headers.get(name), first.headers.get(name));
   }
   assertNotEquals(again.headers.get("x-request-id"), first.headers.get("x-request-id"));
-  assertEquals(await again.text(), await first.text());
+  assertEquals([await again.text(), await workshop.ids()], [await first.text(), []]);
 });
 
 Deno.test("createThing() creates another resource for a key that is 24 hours old", async () => {
@@ -69,25 +71,16 @@ Deno.test("createThing() creates only one resource for simultaneous requests to 
   await assertConsistent(workshop.kv);
 });
 
-Deno.test("createThing() refuses a key that was used with another body", async () => {
+Deno.test("createThing() accepts one of two simultaneous requests with the same key and different bodies", async () => {
   await using workshop = await Workshop.open();
   const bodies = [{ json: HAMMER, headers: ONCE }, { json: { ...HAMMER, weight: 1 }, headers: ONCE }];
 
-  const replies = await Promise.all(
-    bodies.map(async (body) => ({ body, response: await workshop.call(CREATE, body) })),
-  );
-  // Either may have been the first.
-  const [first, other] = replies.toSorted((one, two) => one.response.status - two.response.status);
-  assert(first && other);
-  const later = await workshop.call(CREATE, other.body);
-  const again = await workshop.call(CREATE, first.body);
+  const responses = await Promise.all(bodies.map((body) => workshop.call(CREATE, body)));
 
-  assertEquals([first.response.status, again.status], [201, 201]);
-  for (const response of [other.response, later]) {
-    assertEquals(isReplay(response), false);
-    await assertError(response, 422, "idempotency_key_reused", /other values/);
-  }
-  assertEquals(await again.text(), await first.response.text());
+  const [first, refused] = responses.toSorted((one, two) => one.status - two.status);
+  assert(first && refused);
+  await assertError(refused, 422, "idempotency_key_reused", /other values/);
+  assertEquals([first.status, await workshop.ids()], [201, [1]]);
 });
 
 /** Bodies that mean the same: in another order, with other spaces and numbers, a default, and an ignored field. */
@@ -116,25 +109,24 @@ async function outcomes(
   return found;
 }
 
-const STORED = new TextDecoder();
-
 /** The row of the only stored reply: its key, its JSON, and the text after that. */
 async function storedReply({ kv }: Workshop): Promise<[Deno.KvKey, Record<string, unknown>, string]> {
   const [row] = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["idempotency"] }));
   assert(row);
-  const [head = "", body = ""] = STORED.decode(row.value).split("\n");
+  const [head = "", body = ""] = new TextDecoder().decode(row.value).split("\n");
   return [row.key, JSON.parse(head), body];
 }
 
-for (const first of ALIKE) {
-  Deno.test(`createThing() replays its reply to ${first} for every body of the same meaning`, async () => {
+Deno.test.each(ALIKE)(
+  "createThing() replays its reply to %s for every body of the same meaning",
+  async (first) => {
     await using workshop = await Workshop.open();
 
     assertEquals(await outcomes(workshop, [first, ...ALIKE]), [201, "replay", "replay", "replay"]);
     assertEquals(await outcomes(workshop, OTHERS), [422, 422, 422]);
     assertEquals(await workshop.ids(), [1]);
-  });
-}
+  },
+);
 
 Deno.test("createThing() stores the hash of the bytes, too, by which a process of an earlier release replays", async () => {
   await using workshop = await Workshop.open();
@@ -202,83 +194,52 @@ Deno.test("createThing() gives the id of a replay and of a refused request to th
   assertEquals([ids, takes], [[2, 3], taken]);
 });
 
-Deno.test("service creates another resource for a different key or account, or without a key", async () => {
+Deno.test("createThing() creates another thing for a different key or account, or without a key", async () => {
   await using workshop = await Workshop.open();
   const { apiKey } = await workshop.createAccount();
-  const call = (headers: Record<string, string>, key = workshop.key) =>
-    workshop.fetch(CREATE, { key, json: HAMMER, headers });
+  const create = (key: string, once?: string) =>
+    workshop.fetch(CREATE, { key, json: HAMMER, headers: once ? { "idempotency-key": once } : {} });
 
-  const responses = [
-    await call(ONCE),
-    await call({ "idempotency-key": "Once" }),
-    await call({ "idempotency-key": "twice" }),
-    await call({}),
-    await call({}),
-    await call(ONCE, apiKey),
-  ];
+  const responses = [await create(apiKey, "once")];
+  for (const key of ["once", "Once", "k".repeat(255), "", ""]) {
+    responses.push(await create(workshop.key, key));
+  }
 
-  assertEquals(responses.map(({ status }) => status), new Array(6).fill(201));
+  assertEquals(responses.map(({ status }) => status), Array(6).fill(201));
   assertEquals(responses.filter(isReplay), []);
   assertEquals(await workshop.ids(), [1, 2, 3, 4, 5, 6]);
-});
-
-Deno.test("createThing() replays after a key rotation, even if the thing was removed", async () => {
-  await using workshop = await Workshop.open();
-  const { account, apiKey } = await workshop.createAccount();
-  const first = await workshop.fetch("POST /v1/things", { key: apiKey, json: HAMMER, headers: ONCE });
-  await workshop.fetch("DELETE /v1/things/1", { key: apiKey });
-  const { apiKey: key = "" } = await workshop.accounts.rotate(account.id) ?? {};
-
-  const again = await workshop.fetch("POST /v1/things", { key, json: HAMMER, headers: ONCE });
-
-  assertEquals([again.status, isReplay(again)], [201, true]);
-  assertEquals(await again.text(), await first.text());
-  assertEquals(await workshop.ids(), []);
-});
-
-Deno.test("createThing() creates one thing for each of many simultaneous keys of maximum length", async () => {
-  await using workshop = await Workshop.open();
-  const json = { ...HAMMER, name: "🐶".repeat(255) };
-  const keys = Array.from({ length: 210 }, (_, n) => ({ "idempotency-key": `${n}`.padStart(255, "k") }));
-
-  const responses = await Promise.all(
-    keys.map((headers) => workshop.call("POST /v1/things", { json, headers })),
-  );
-
-  assertEquals(responses.map(({ status }) => status), new Array(210).fill(201));
-  assertEquals(new Set(responses.map(({ headers }) => headers.get("location"))).size, 210);
 });
 
 Deno.test("createThing() accepts a key again after refusals, and rejects an invalid one", async () => {
   await using workshop = await Workshop.open();
   const { apiKey: key } = await workshop.createAccount({ minute: 3, day: 10 });
+  const good = { key, json: HAMMER, headers: ONCE };
   const responses = [
-    await workshop.fetch("POST /v1/things", { key, json: HAMMER, headers: { "idempotency-key": "a b" } }),
-    await workshop.fetch("POST /v1/things", { key, body: "{", headers: { ...JSON_TYPE, ...ONCE } }),
-    await workshop.fetch("POST /v1/things", { key, json: { ...HAMMER, name: 7 }, headers: ONCE }),
-    await workshop.fetch("POST /v1/things", { key, json: HAMMER, headers: ONCE }),
-    await workshop.fetch("POST /v1/things", { key: key.slice(1), json: HAMMER, headers: ONCE }),
+    await workshop.fetch(CREATE, { ...good, headers: { "idempotency-key": "a b" } }),
+    await workshop.fetch(CREATE, { key, body: "{", headers: { ...JSON_TYPE, ...ONCE } }),
+    await workshop.fetch(CREATE, { ...good, json: { ...HAMMER, name: 7 } }),
+    await workshop.fetch(CREATE, good),
+    await workshop.fetch(CREATE, { ...good, key: key.slice(1) }),
   ];
   assertEquals(await workshop.ids(), []);
   workshop.now += 60_000;
 
-  const response = await workshop.fetch("POST /v1/things", { key, json: HAMMER, headers: ONCE });
+  const response = await workshop.fetch(CREATE, good);
 
   assertEquals(responses.map(({ status }) => status), [400, 400, 400, 429, 401]);
   assertEquals([response.status, isReplay(response)], [201, false]);
 });
 
 Deno.test("createThing() creates one thing if a commit is lost and the client retries", async () => {
-  using kv = await Deno.openKv(":memory:");
   let isBroken = true;
   const commit = (commit: Commit) =>
     isBroken && commit.keys.some(([kind]) => kind === "items") ? fail() : commit.apply();
-  await using workshop = await Workshop.on(disturbed(kv, { commit }));
+  await using workshop = await Workshop.open({ disturbance: { commit } });
   workshop.expectsErrors = true;
 
-  const first = await workshop.call("POST /v1/things", { json: HAMMER, headers: ONCE });
+  const first = await workshop.call(CREATE, { json: HAMMER, headers: ONCE });
   isBroken = false;
-  const again = await workshop.call("POST /v1/things", { json: HAMMER, headers: ONCE });
+  const again = await workshop.call(CREATE, { json: HAMMER, headers: ONCE });
 
   await assertError(first, 503, "store_unavailable");
   assertEquals([again.status, isReplay(again)], [201, false]);
@@ -308,4 +269,92 @@ Deno.test("createThing() never draws an id again if it is in doubt whether its t
 
   assertEquals([second.status, third.status], [503, 201]);
   assertEquals((await third.json()).id, 3);
+});
+
+/** Adds a thing with an Idempotency-Key. Resolves to whether the reply was replayed. */
+async function create(workshop: Workshop, key: string): Promise<boolean> {
+  return isReplay(await workshop.call(CREATE, { json: HAMMER, headers: { "idempotency-key": key } }));
+}
+
+/** Removes some of the replies that have expired by `now`. Resolves to whether there may be more. */
+async function sweep({ app }: Workshop, now: number): Promise<boolean | undefined> {
+  return await app.sweeps[0]?.(now);
+}
+
+/** The keys of stored replies. Asserts that as many expiries are stored. */
+async function keptIn({ kv }: Workshop): Promise<unknown[]> {
+  const [replies = [], expiries] = await Promise.all(
+    ["idempotency", "idempotency_by_expiry"].map((kind) => Array.fromAsync(kv.list({ prefix: [kind] }))),
+  );
+  assertEquals(expiries?.length, replies.length);
+  return replies.map(({ key }) => key.at(-1));
+}
+
+Deno.test("service sweeps the replies that expired first, in as many commits per step as there are lanes, each within KV's limit of checks", async () => {
+  await using workshop = await Workshop.open();
+  const checks: number[] = [];
+  await using other = workshop.beside({
+    disturbance: { commit: (commit) => (checks.push(commit.checks), carryOut(commit)) },
+    // Three checks per commit, one of them for the schema version.
+    backend: (kv, options) => Object.assign(onFile(kv, options), { maxChecks: 3, lanes: 10 }),
+  });
+  for (let count = 0; count < 25; count++) {
+    await create(workshop, `key${count}`);
+    workshop.now++;
+  }
+  workshop.now += DAY;
+  await create(workshop, "alive");
+
+  assertEquals(await sweep(other, workshop.now), true);
+  assertEquals(await keptIn(workshop), ["alive", "key20", "key21", "key22", "key23", "key24"]);
+  for (const _ of ["then", "later"]) {
+    assertEquals([await sweep(other, workshop.now), await keptIn(workshop)], [false, ["alive"]]);
+  }
+
+  assertEquals(Math.max(...checks), 3);
+  assertEquals([await create(workshop, "alive"), await create(workshop, "key0")], [true, false]);
+});
+
+Deno.test("service keeps the newer reply to a key that was used again, before or during the sweep", async () => {
+  await using workshop = await Workshop.open();
+  for (const key of ["before", "during"]) await create(workshop, key);
+  workshop.now += DAY;
+  await create(workshop, "before");
+  let isRenewed = false;
+  const commit = async ({ apply, checks }: Commit) => {
+    if (checks > 1 && !isRenewed) isRenewed = !await create(workshop, "during");
+    return await apply();
+  };
+  await using other = workshop.beside({ disturbance: { commit } });
+
+  assertEquals([await sweep(other, workshop.now + 1), isRenewed], [true, true]);
+  assertEquals(await sweep(other, workshop.now + 1), false);
+
+  assertEquals([await create(workshop, "before"), await create(workshop, "during")], [true, true]);
+  assertEquals(await keptIn(workshop), ["before", "during"]);
+  await sweep(workshop, workshop.now + DAY + 1);
+  assertEquals(await keptIn(workshop), []);
+});
+
+Deno.test("service sweeps the counts that 1.0.0 kept before yesterday", async () => {
+  await using workshop = await Workshop.open();
+  const counts = "idempotency_counts";
+  const today = Math.floor(workshop.now / DAY);
+  for (const ago of [0, 1, 2, 3]) await workshop.kv.atomic().sum([counts, today - ago, "a"], 1n).commit();
+
+  assertEquals(await sweep(workshop, workshop.now), false);
+
+  const left = await Array.fromAsync(workshop.kv.list({ prefix: [counts] }), ({ key }) => key[1]);
+  assertEquals(left, [today - 1, today]);
+});
+
+Deno.test("service sweeps what a rebuild has left that was interrupted more than a day ago", async () => {
+  await using workshop = await Workshop.open();
+  const began = [workshop.now - DAY, workshop.now - DAY - 1].map((time) => new Date(time).toISOString());
+  for (const generation of began) await workshop.kv.set(["generations", "things", generation, "state"], 0);
+
+  for (const step of workshop.app.sweeps) await step(workshop.now);
+
+  const left = await Array.fromAsync(workshop.kv.list({ prefix: ["generations"] }), ({ key }) => key[2]);
+  assertEquals(left, began.slice(0, 1));
 });
