@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { FileBackend, openFileState } from "../../src/engine/file.ts";
+import { VersionedCache } from "../../src/engine/cache.ts";
 import { Store } from "../../src/engine/store.ts";
 import { noteVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
 import { calmNetwork, disturbed, fail, FakeKv, onFile } from "../support/fake_kv.ts";
@@ -218,4 +219,72 @@ Deno.test("openFileState() returns a state that never waits for a lock on the fi
   state?.close();
   await Deno.remove(path);
   assertEquals(await openFileState(path), undefined);
+});
+
+/** Values of a cache, which resolve on demand. */
+class CacheFixture {
+  readonly watched: VersionRow = { key: ["versions", "things"], version: "1" };
+  /** The calls of `make`, whose promises the test resolves. */
+  readonly calls: PromiseWithResolvers<string>[] = [];
+  readonly #cache: VersionedCache<string, string> = new VersionedCache(this.watched, 100);
+
+  /** The cached value, or a promise of it. */
+  get(): string | Promise<string> {
+    return this.#cache.get("key", () => {
+      const call = Promise.withResolvers<string>();
+      this.calls.push(call);
+      return call.promise;
+    });
+  }
+
+  /** Gets a value under a new version, and makes it. */
+  async fill(version: string, value: string): Promise<void> {
+    this.watched.version = version;
+    const got = this.get();
+    this.calls.at(-1)?.resolve(value);
+    assertEquals([await got, this.get()], [value, value]);
+  }
+}
+
+Deno.test("VersionedCache.get() makes a value once for simultaneous calls, then returns it directly", async () => {
+  const fixture = new CacheFixture();
+  const { calls } = fixture;
+  const values = [fixture.get(), fixture.get()];
+
+  calls[0]?.resolve("one");
+
+  assertEquals(await Promise.all(values), ["one", "one"]);
+  assertEquals([fixture.get(), calls.length], ["one", 1]);
+});
+
+Deno.test("VersionedCache.get() makes a value again for a new version, even while making an old one", async () => {
+  const fixture = new CacheFixture();
+  const { watched, calls } = fixture;
+  await fixture.fill("1", "old");
+  await fixture.fill("2", "new");
+
+  watched.version = "3";
+  const early = fixture.get();
+  watched.version = "4";
+  const late = fixture.get();
+  calls[3]?.resolve("fourth");
+  calls[2]?.resolve("third");
+
+  assertEquals([await late, await early], ["fourth", "third"]);
+  assertEquals([fixture.get(), calls.length], ["fourth", 4]);
+});
+
+Deno.test("VersionedCache.get() does not cache a failure, and keeps a newer value", async () => {
+  const fixture = new CacheFixture();
+  const { calls } = fixture;
+  const failing = [fixture.get(), fixture.get()];
+  calls[0]?.reject(new RangeError("broken"));
+  for (const value of failing) await assertRejects(async () => await value, RangeError, "broken");
+  const old = fixture.get();
+  await fixture.fill("2", "new");
+
+  calls[1]?.reject(new RangeError("broken"));
+  await assertRejects(async () => await old, RangeError, "broken");
+
+  assertEquals([fixture.get(), calls.length], ["new", 3]);
 });
