@@ -1,61 +1,61 @@
+// The store fails, is late, or has rows that cannot be read; and what runs beside requests.
 import { assertEquals, assertGreater } from "@std/assert";
-import { UNUSED } from "../../src/limits/usage.ts";
+import manifest from "../../deno.json" with { type: "json" };
+import type { ErrorRecord, Log } from "../../src/app/log.ts";
+import { type Sweep, sweepAll, Sweeper } from "../../src/app/sweeper.ts";
 import { pause } from "../../src/base/time.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
-import { call, tally, upTo } from "../support/client.ts";
-import { carryOut, type Commit, fail } from "../support/fake_kv.ts";
+import { ACCESS } from "../../src/resource/access.ts";
+import { ERRORS } from "../../src/web/error.ts";
+import { assertError } from "../support/assertions.ts";
+import { call, callAtOnce, tally, upTo } from "../support/client.ts";
+import { carryOut, type Commit, type Disturbance, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-import { NOON } from "../support/time.ts";
+import { credentialFor, SAMPLES } from "../support/operations.ts";
+import { HAMMER, KEYS } from "../support/things.ts";
+import { NOON, VirtualTime } from "../support/time.ts";
 
-const numbers = Object.values(UNUSED);
+Deno.test.each<[table: string, isKnown: boolean]>([
+  ["usage", false],
+  ["usage", true],
+  ["accounts", false],
+  ["accounts", true],
+  ["api_keys", false], // The account ID of a key is read once.
+])(
+  "service fails only requests of an account with a corrupt row in %s, in use: %s",
+  async (table, isKnown) => {
+    await using service = await Harness.open();
+    service.expectsErrors = true;
+    const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
+    const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
+    if (isKnown) await callAll();
+    const { id = "", keyHash = "" } = accounts[2]?.account ?? {};
+    const key = [table, table === "api_keys" ? keyHash : id];
+    const { value: before } = await service.kv.get(key);
+    await service.kv.set(key, encodeText("{"));
+    // Makes every process read accounts again.
+    if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
 
-for (
-  const [what, table, value] of [
-    ["corrupt usage", "usage", new Uint8Array([0xff, 0])],
-    ["usage that is not a list", "usage", encodeJson(UNUSED)],
-    ["negative usage", "usage", encodeJson([-1, ...numbers.slice(1)])],
-    ["a corrupt account row", "accounts", encodeText("{")],
-    ["a corrupt API key row", "api_keys", encodeText("acct_1")],
-  ] as const
-) {
-  for (const isKnown of [false, true]) {
-    // The account ID of a key is read once.
-    if (isKnown && table === "api_keys") continue;
-    Deno.test(`service fails only requests of an account with ${what}, ${isKnown ? "in use" : "at its first request"}`, async () => {
-      await using service = await Harness.open();
-      service.expectsErrors = true;
-      const accounts = await Promise.all(upTo(5).map(() => service.createAccount("free")));
-      const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
-      if (isKnown) await callAll();
-      const { id = "", keyHash = "" } = accounts[2]?.account ?? {};
-      const key = [table, table === "api_keys" ? keyHash : id];
-      const { value: before } = await service.kv.get(key);
-      await service.kv.set(key, value);
-      // Makes every process read accounts again.
-      if (table === "accounts") await service.accounts.change(accounts[0]?.account.id ?? "", { name: "x" });
+    assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
+    assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
 
-      assertEquals((await callAll()).map(({ status }) => status), [200, 200, 500, 200, 200]);
-      assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
-
-      // Transactions in the background would fail requests that join them.
-      await service.app.settle();
-      await service.kv.set(key, before);
-      assertEquals(tally(await callAll()), { 200: 5 });
-    });
-  }
-}
+    // Transactions in the background would fail requests that join them.
+    await service.app.settle();
+    await service.kv.set(key, before);
+    assertEquals(tally(await callAll()), { 200: 5 });
+  },
+);
 
 Deno.test("service does not charge an account whose commits fail, and serves all others", async () => {
-  await using quiet = await Harness.open();
-  let failing = "";
-  const commit = (commit: Commit) =>
-    commit.keys.some((key) => key.includes(failing)) ? fail() : carryOut(commit);
-  await using service = quiet.beside({ disturbance: { commit } });
+  await using service = await RecordingService.open();
   const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
   const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
   await callAll();
   service.expectsErrors = true;
-  failing = accounts[7]?.account.id ?? "";
+  const { id = "" } = accounts[7]?.account ?? {};
+  service.disturbance = {
+    commit: (commit) => commit.keys.some((key) => key.includes(id)) ? fail() : carryOut(commit),
+  };
 
   const replies = await callAll();
 
@@ -64,30 +64,21 @@ Deno.test("service does not charge an account whose commits fail, and serves all
     const expected = status === 200 ? [60, 58, NOON / 1_000 + 60] : [60, 60, NOON / 1_000 + 60];
     assertEquals([limit, remaining, reset], expected);
   }
-  failing = "";
-  assertEquals(
-    (await callAll()).map(({ remaining }) => remaining),
-    replies.map(({ status }) => status === 200 ? 57 : 58),
-  );
+  service.disturbance = {};
+  const left = (await callAll()).map(({ remaining }) => remaining);
+  assertEquals(left, replies.map(({ status }) => status === 200 ? 57 : 58));
 });
 
 Deno.test("service stops although its permits cannot be given back", async () => {
   await using service = await RecordingService.open();
-  const { time } = service;
   const { apiKey } = await service.createAccount();
-  for (let count = 0; count < 30; count++) {
-    await time.until(call(service, apiKey), 1_000);
-    await time.advance(5);
-  }
+  // Requests in quick succession create a lease.
+  for (let count = 0; count < 10; count++) await call(service, apiKey);
   const isOfUsage = ({ keys }: Commit) => keys.some(([table]) => table === "usage");
-  const commit = async (commit: Commit) => {
-    await pause(1);
-    return isOfUsage(commit) ? await fail() : await commit.apply();
-  };
-  service.disturbance = { commit };
+  service.disturbance = { commit: (commit) => isOfUsage(commit) ? fail() : carryOut(commit) };
   service.forget();
 
-  await time.until(service.app.settle(), 1_000);
+  await service.time.until(service.app.settle(), 1_000);
 
   assertGreater(service.commits.filter(isOfUsage).length, 0);
 });
@@ -113,4 +104,262 @@ Deno.test("service does not charge a request that still waits for a permit when 
 
   assertEquals(tally(replies), { "503 store_unavailable": 2 });
   assertEquals((await service.accounts.usage(id)).used, 2);
+});
+
+/** Tables that requests write to, except counts. */
+const TABLES: readonly Deno.KvKeyPart[] = ["items", "items_by", "idempotency", "accounts", "api_keys"];
+
+/** Whether a commit changes more than permits. */
+function isChange({ keys }: Commit): boolean {
+  return keys.some(([table = ""]) => TABLES.includes(table));
+}
+
+/** Every request that writes, with and without an Idempotency-Key if it accepts one. */
+const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
+  // An operator's command continues after its response has begun.
+  if (changes.length === 0 || operation.access === ACCESS.operator) return [];
+  const plain = { operation, target, what: target, request };
+  if (!operation.errors.includes(ERRORS.idempotency_key_reused)) return [plain];
+  const headers = { "idempotency-key": "1" };
+  const once = { ...plain, what: `${target} with an Idempotency-Key`, request: { ...request, headers } };
+  // A thing is added without a read that could be slow.
+  return operation.id === "createThing" ? [once] : [plain, once];
+});
+
+for (const { operation, target, what, request } of CHANGES) {
+  Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
+    await using service = await RecordingService.open();
+    const { time } = service;
+    const { apiKey } = await service.createAccount();
+    await time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
+    await time.advance(3_000);
+    // Each operation is in time, but not all of them together.
+    service.disturbance = {
+      read: () => pause(3_000),
+      commit: (commit) => pause(3_000).then(() => carryOut(commit)),
+    };
+    service.forget();
+
+    const sent = service.fetch(target, { ...credentialFor(operation, apiKey), ...request });
+    const { status } = await time.until(sent, 6_000);
+    const before = service.commits.filter(isChange).length;
+    await time.advance(20_000);
+
+    assertEquals(status, 503);
+    assertEquals(service.commits.filter(isChange).length - before, 0);
+  });
+}
+
+Deno.test("service logs nothing if a key turns out to be invalid after it has returned 503", async () => {
+  let isAnswered = false;
+  const clientAddress = () => {
+    if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
+    return "192.0.2.1";
+  };
+  await using service = await RecordingService.open({ clientAddress, deadline: 8_000 });
+  const { time } = service;
+  service.disturbance = { read: () => pause(6_000) };
+
+  const sent = service.fetch("GET /v1/things", { key: KEYS.create("staging") });
+  const { status } = await time.until(sent, 6_000);
+  isAnswered = true;
+  await time.advance(20_000);
+
+  assertEquals([status, service.errors], [503, []]);
+});
+
+Deno.test("service charges nothing to a key that it finds after it has returned 503", async () => {
+  await using service = await RecordingService.open({ deadline: 8_000 });
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+  await callAtOnce(60, [service]);
+  service.disturbance = { read: ([key]) => key?.[0] === "api_keys" ? pause(6_000) : undefined };
+
+  // Five look the key up, and the others wait for them.
+  const replies = await time.until(callAtOnce(9, [service], apiKey), 6_000);
+  await time.advance(20_000);
+  await time.until(service.app.settle(), 1_000);
+
+  assertEquals(tally(replies), { "503 store_unavailable": 9 });
+  assertEquals((await service.accounts.usage(id)).used, 0);
+});
+
+Deno.test("/health and /ready report to anyone that the service is alive and ready", async () => {
+  await using service = await Harness.open();
+
+  for (const [path, status] of [["/health", "alive"], ["/ready", "ready"]]) {
+    const response = await service.fetch(`GET ${path}`);
+    assertEquals([response.status, response.headers.get("cache-control")], [200, "no-store"]);
+    assertEquals(await response.json(), { status, version: manifest.version });
+  }
+});
+
+Deno.test("/ready probes KV once a second, however many requests arrive", async () => {
+  await using service = await RecordingService.open();
+  const counts: number[] = [];
+
+  for (const ms of [0, 998, 2, 1_000]) {
+    await service.time.advance(ms);
+    service.forget();
+    assertEquals(tally(await callAtOnce(50, [service], undefined, "GET /ready")), { 200: 50 });
+    counts.push(service.commits.length);
+  }
+
+  assertEquals(counts, [1, 0, 1, 1]);
+});
+
+Deno.test.each<[string, Disturbance]>([
+  ["cannot be read", { read: fail }],
+  ["cannot be written", { commit: fail }],
+  ["does not respond in time", { commit: () => pause(300).then(fail) }],
+])(
+  "/ready returns 503 while KV %s and 200 afterwards, and /health always returns 200",
+  async (_, disturbance) => {
+    await using service = await RecordingService.open({ deadline: 100 });
+    const { time } = service;
+    const get = (path: string) => time.until(service.fetch(`GET ${path}`), 1_000);
+    service.expectsErrors = true;
+    service.disturbance = disturbance;
+
+    const failed = await Promise.all([get("/ready"), get("/ready"), get("/health")]);
+    service.disturbance = {};
+    const tooSoon = await get("/ready");
+    await time.advance(1_000);
+    const recovered = await get("/ready");
+
+    assertEquals(failed.map(({ status }) => status), [503, 503, 200]);
+    assertEquals([tooSoon.status, recovered.status], [503, 200]);
+    assertEquals(failed[0]?.headers.get("retry-after"), "5");
+    await assertError(tooSoon, 503, "store_unavailable");
+    assertEquals(new Set(service.errors.map(({ route }) => route)), new Set(["/ready"]));
+  },
+);
+
+function logTo(errors: ErrorRecord[]): Log {
+  return {
+    error: (record) => errors.push(record),
+    operator() {},
+    event() {},
+    flushed: () => Promise.resolve(),
+  };
+}
+
+Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and continues after a failure", async () => {
+  using time = new VirtualTime();
+  const steps: unknown[] = [];
+  const errors: ErrorRecord[] = [];
+  const sweeps: Sweep[] = [
+    (now) => Promise.resolve(steps.push(["one", now]) < 3),
+    () => Promise.reject(new TypeError("database is on fire")),
+    () => Promise.resolve(steps.push("endless") > 0),
+  ];
+
+  await time.until(sweepAll(sweeps, NOON, logTo(errors)), 10_000);
+
+  assertEquals(steps, [...new Array(3).fill(["one", NOON]), ...new Array(1_000).fill("endless")]);
+  assertEquals(errors.map(({ at: _, ...record }) => record), [
+    { time: "2027-01-15T12:00:00.000Z", id: "", route: "sweep", error: "TypeError" },
+  ]);
+});
+
+Deno.test("sweepAll() pauses after each step for three times its duration, at most 500 ms", async () => {
+  using time = new VirtualTime();
+  const begun: number[] = [];
+  const lengths = [10, 100, 1_000, 1];
+  const sweep = async () => {
+    const length = lengths[begun.push(time.now) - 1];
+    await new Promise((resolve) => setTimeout(resolve, length));
+    return begun.length < lengths.length;
+  };
+
+  await time.until(sweepAll([sweep], NOON, logTo([])), 10_000);
+
+  assertEquals(begun, [0, 40, 440, 1_940]);
+  assertEquals(time.now, 1_941);
+});
+
+Deno.test("createService() sweeps expired rows of every kind", async () => {
+  await using service = await Harness.open();
+  const expired = [
+    ["commits", "a process that was killed", 1],
+    ["idempotency_by_expiry", 1, "acct_a", "createThing", "once"],
+    ["idempotency_counts", 1, "acct_a"],
+    ["sign_ups", 1, "acct_a"],
+    ["sign_ups_by_day", 1],
+    ["sign_ups_by_hour", 1, "192.0.2.1"],
+    ["usage_days", 1, "acct_a"],
+  ];
+  for (const key of expired) await service.kv.set(key, encodeJson({ commit: 1, at: 1 }));
+  const errors: ErrorRecord[] = [];
+
+  await sweepAll(service.app.sweeps, NOON, logTo(errors));
+
+  const left = await Promise.all(expired.map((key) => service.kv.get(key)));
+  assertEquals(left.filter(({ versionstamp }) => versionstamp !== null), []);
+  assertEquals(errors, []);
+});
+
+Deno.test("Sweeper sweeps once a minute by its clock, on its timer or after a request", async () => {
+  using time = new VirtualTime();
+  const swept: number[] = [];
+  const sweep = async (now: number) => {
+    swept.push(now - NOON);
+    if (swept.length === 1) throw new TypeError("database is on fire");
+    await new Promise<void>((resolve) => setTimeout(resolve, 5_000));
+    return false;
+  };
+  const sweeper = new Sweeper([sweep], () => NOON + time.now, logTo([]));
+
+  await time.advance(59_999);
+  sweeper.sweepIfDue();
+  assertEquals(swept, []);
+  await time.advance(1_001);
+  assertEquals(swept, [61_000]);
+  await time.advance(61_000);
+  assertEquals(swept, [61_000, 122_000]);
+  await time.advance(60_000);
+  sweeper.sweepIfDue();
+  sweeper.sweepIfDue();
+  assertEquals(swept, [61_000, 122_000, 182_000]);
+  await time.advance(5_000);
+  await sweeper.stop();
+  sweeper.sweepIfDue();
+  await time.advance(600_000);
+  assertEquals(swept.length, 3);
+});
+
+Deno.test("Sweeper sweeps even after its clock was set back by an hour", async () => {
+  using _ = new VirtualTime();
+  let now = NOON;
+  const swept: number[] = [];
+  const sweep = (now: number) => Promise.resolve(swept.push(now - NOON) < 0);
+  const sweeper = new Sweeper([sweep], () => now, logTo([]));
+
+  now -= 3_600_000;
+  sweeper.sweepIfDue();
+  await sweeper.stop();
+
+  assertEquals(swept, [-3_600_000]);
+});
+
+Deno.test("Sweeper.stop() waits for the current step, and starts no other", async () => {
+  using time = new VirtualTime();
+  const step = Promise.withResolvers<boolean>();
+  const taken: string[] = [];
+  const sweeps: Sweep[] = [
+    () => (taken.push("first"), step.promise),
+    () => Promise.resolve(taken.push("second") < 0),
+  ];
+  const sweeper = new Sweeper(sweeps, () => NOON + time.now, logTo([]));
+  await time.advance(61_000);
+
+  let isStopped = false;
+  const stopped = sweeper.stop().then(() => isStopped = true);
+  await time.advance(600_000);
+  assertEquals([taken, isStopped], [["first"], false]);
+  step.resolve(true);
+  await time.until(stopped, 0);
+  await time.advance(600_000);
+
+  assertEquals(taken, ["first"]);
 });
