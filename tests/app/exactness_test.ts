@@ -1,21 +1,19 @@
-import { assertEquals } from "@std/assert";
-import { type Limits, reset } from "../../src/limits/usage.ts";
+// Limits and bans as clients see them, and what they cost: KV operations for each request.
+import { assert, assertEquals, assertLessOrEqual, assertMatch } from "@std/assert";
+import { apiKeyKey } from "../../src/accounts/account.ts";
+import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { pause } from "../../src/base/time.ts";
-import { call, callAtOnce, remainders, type Reply, tally, upTo } from "../support/client.ts";
+import { type Limits, reset } from "../../src/limits/usage.ts";
+import { call, callAtOnce, getBanned, remainders, type Reply, tally, upTo } from "../support/client.ts";
+import { slowly } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-import { NOON } from "../support/time.ts";
-import { PLANS } from "../support/things.ts";
+import { KEYS } from "../support/things.ts";
+import { jumpAhead, NOON } from "../support/time.ts";
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 const MIDNIGHT = NOON + DAY / 2;
-
-/** The stored usage of an account, once everything is written. */
-async function usedBy(service: Harness, id: string): Promise<Limits> {
-  await service.app.settle();
-  const { used, usedToday } = await service.accounts.usage(id);
-  return { minute: used, day: usedToday };
-}
+const FIVE: Limits = { minute: 5, day: 1_000 };
 
 /** Asserts the limit in all responses, and Retry-After in refusals. */
 function assertAll(replies: readonly Reply[], limit: number, reset: number, wait: number): void {
@@ -25,21 +23,23 @@ function assertAll(replies: readonly Reply[], limit: number, reset: number, wait
   }
 }
 
-for (const [plan, processes] of [["free", 1], ["business", 2]] as const) {
-  const { minute } = PLANS.limits[plan];
-  Deno.test(`service admits exactly ${minute} of ${minute + 40} simultaneous requests (${plan}, processes: ${processes})`, async () => {
+Deno.test.each([[60, 1], [300, 2]])(
+  "service admits exactly %i requests of 40 more that arrive at once (processes: %i)",
+  async (minute, processes) => {
     await using one = await Harness.open();
     await using other = one.beside();
-    const { account: { id }, apiKey } = await one.createAccount(plan);
+    const { account: { id }, apiKey } = await one.createAccount({ minute, day: 1_000 });
 
     const replies = await callAtOnce(minute + 40, [one, other].slice(0, processes), apiKey);
 
     assertEquals(tally(replies), { 200: minute, "429 rate_limit_minute": 40 });
     assertAll(replies, minute, NOON + MINUTE, 60);
     if (processes === 1) assertEquals(remainders(replies), upTo(minute));
-    assertEquals(await usedBy(one, id), { minute, day: minute });
-  });
-}
+    await one.app.settle();
+    const { used, usedToday } = await one.accounts.usage(id);
+    assertEquals([used, usedToday], [minute, minute]);
+  },
+);
 
 for (
   const [window, limits, code, end, next] of [
@@ -65,43 +65,30 @@ for (
   });
 }
 
-Deno.test("service refuses requests after 3 s if a dead process holds the permits, and later ones at once", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  const { account: { id }, apiKey } = await service.createAccount({ minute: 10, day: 100 });
-  const full = { minute: NOON, used: 10, usedToday: 10, leased: 2, leasedToday: 2 };
-  await service.accounts.changeUsage(id, (usage) => ({ ...usage, ...full }));
+Deno.test("service admits 60 of the first 90 requests that three processes get, one every 5 ms", async () => {
+  await using one = await RecordingService.open();
+  await using two = one.beside();
+  await using three = one.beside();
+  const { account: { id }, apiKey } = await one.createAccount("free");
 
-  const replies = await time.until(callAtOnce(3, [service], apiKey), 4_000);
-  assertEquals(tally(replies), { "429 rate_limit_minute": 3 });
-  assertEquals(time.now, 3_000);
+  const replies = upTo(30).flatMap((round) =>
+    [one, two, three].map(async (service, index) => {
+      await pause(5 * (3 * round + index));
+      return await call(service, apiKey);
+    })
+  );
 
-  assertEquals((await call(service, apiKey)).code, "rate_limit_minute");
-  service.now += MINUTE;
-  assertEquals((await call(service, apiKey)).remaining, 9);
+  const outcomes = tally(await one.time.until(Promise.all(replies), 20_000));
+  assertEquals(outcomes, { 200: 60, "429 rate_limit_minute": 30 });
+  await one.time.advance(4_000);
+  const { used, leased } = await one.accounts.usage(id);
+  assertEquals([used, leased], [60, 0]);
 });
 
-for (const [what, ms] of [["at once", 0], ["every 5 ms", 5], ["every 40 ms", 40]] as const) {
-  Deno.test(`service admits 60 of the first 90 requests that three processes get ${what}`, async () => {
-    await using one = await RecordingService.open();
-    await using two = one.beside();
-    await using three = one.beside();
-    const services = [one, two, three];
-    const { time } = one;
-    const { account: { id }, apiKey } = await one.createAccount("free");
-
-    const replies = upTo(90).map(async (index) => {
-      await pause(ms * index);
-      const [service = one] = services.slice(index % 3);
-      return await call(service, apiKey);
-    });
-
-    const outcomes = tally(await time.until(Promise.all(replies), 20_000));
-    assertEquals(outcomes, { 200: 60, "429 rate_limit_minute": 30 });
-    await time.advance(4_000);
-    const { used, leased } = await one.accounts.usage(id);
-    assertEquals([used, leased], [60, 0]);
-  });
+/** Permits used on the days until today, as the account sees them. */
+async function admitted(service: Harness, key: string): Promise<number[]> {
+  const days = await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
+  return days.map(({ admitted }: { admitted: number }) => admitted);
 }
 
 Deno.test("service reports the total of a past day without unused leased permits", async () => {
@@ -111,24 +98,230 @@ Deno.test("service reports the total of a past day without unused leased permits
   for (let count = 0; count < 30; count++) await call(service, key);
   service.now = MIDNIGHT;
 
-  const days = await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
-
-  assertEquals(days.map(({ admitted }: { admitted: number }) => admitted), [1, 30]);
+  assertEquals(await admitted(service, key), [1, 30]);
 });
 
-for (const [clock, behind] of [["", 0], [" whose clock is behind", 1_000]] as const) {
-  Deno.test(`service keeps the previous day's total when an operator${clock} resets an account`, async () => {
+Deno.test.each([["", 0], [" whose clock is behind", 1_000]])(
+  "service keeps the previous day's total when an operator%s resets an account",
+  async (_, behind) => {
     await using service = await Harness.open();
     const { account: { id }, apiKey: key } = await service.createAccount("free");
-    const days = async () => await (await service.fetch("GET /v1/account/usage?days=2", { key })).json();
     service.now = MIDNIGHT - 1;
     for (let count = 0; count < 7; count++) await call(service, key);
     await service.app.settle();
     service.now = MIDNIGHT;
-    if (behind > 0) await days();
+    if (behind > 0) await admitted(service, key);
 
     await service.accounts.changeUsage(id, (usage) => reset(usage, service.now - behind));
 
-    assertEquals((await days()).map(({ admitted }: { admitted: number }) => admitted), [1, 7]);
-  });
-}
+    assertEquals(await admitted(service, key), [1, 7]);
+  },
+);
+
+Deno.test("service bans a key at the request that is five times its limit after it could know of a refusal", async () => {
+  await using service = await Harness.open();
+  const { apiKey } = await service.createAccount(FIVE);
+
+  const burst = await callAtOnce(50, [service], apiKey);
+  jumpAhead(5_001);
+  const more = await callAtOnce(50, [service], apiKey);
+
+  assertEquals(tally(burst), { 200: 5, "429 rate_limit_minute": 45 });
+  assertEquals(tally(more), { "429 rate_limit_minute": 24, "429 key_banned": 26 });
+});
+
+Deno.test("service counts toward a ban only requests that arrived five seconds after a refusal of the minute", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 2, day: 9 });
+  await callAtOnce(3, [service], apiKey);
+
+  await time.advance(5_000);
+  assertEquals(tally(await callAtOnce(20, [service], apiKey)), { "429 rate_limit_minute": 20 });
+  service.disturbance = { read: () => pause(100), commit: slowly };
+  const early = callAtOnce(20, [service], apiKey); // They get their responses later than that.
+  await time.advance(1);
+  const late = callAtOnce(11, [service], apiKey);
+  const replies = await time.until(Promise.all([early, late]), 1_000);
+
+  assertEquals(replies.map(tally), [
+    { "429 rate_limit_minute": 20 },
+    { "429 rate_limit_minute": 9, "429 key_banned": 2 },
+  ]);
+  service.disturbance = {};
+  await time.until(service.app.settle(), 1_000);
+  const { strikes, refused, refusedToday } = await service.accounts.usage(id);
+  assertEquals([strikes, refused, refusedToday], [10, 51, 51]);
+});
+
+Deno.test("service counts refusals of two processes together, and bans once in both", async () => {
+  await using one = await Harness.open();
+  await using other = one.beside();
+  const { account: { id }, apiKey } = await one.createAccount(FIVE);
+
+  const codes = [];
+  while (codes.at(-1) !== "key_banned") {
+    codes.push((await call(codes.length % 3 === 0 ? other : one, apiKey)).code);
+    if (codes.length === 10) jumpAhead(5_001);
+    assert(codes.length < 100);
+  }
+
+  assert(codes.filter((code) => code === "rate_limit_minute").length >= 24);
+  await call(other, apiKey);
+  await other.app.settle(); // It sees the ban when it writes its refusals.
+  for (const service of [one, other]) {
+    const { code, retryAfter } = (await callAtOnce(10, [service], apiKey)).at(-1) ?? {};
+    assertEquals([code, retryAfter], ["key_banned", 300]);
+  }
+  const usage = await one.accounts.usage(id);
+  assertEquals([usage.bans, usage.bannedUntil], [1, NOON + 5 * MINUTE]);
+});
+
+Deno.test("service keeps a ban after a restart, does not extend it, and admits requests after its end", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  const { apiKey: free } = await service.createAccount("free");
+  await getBanned(service, apiKey);
+  const usage = await service.accounts.usage(id);
+
+  await using restarted = service.beside();
+  for (let minute = 0; minute < 5; minute++) {
+    restarted.now = NOON + minute * MINUTE;
+    const replies = await callAtOnce(30, [restarted], apiKey);
+    assertEquals(tally(replies), { "429 key_banned": 30 });
+    const { limit, remaining, reset, retryAfter } = replies[0] ?? {};
+    assertEquals([limit, remaining, reset, retryAfter], [60, 0, NOON / 1_000 + 300, 300 - minute * 60]);
+  }
+  assertEquals((await call(restarted, free)).remaining, 59);
+  assertEquals(await service.accounts.usage(id), usage);
+
+  restarted.now = NOON + 5 * MINUTE;
+  assertEquals((await call(restarted, apiKey)).remaining, 59);
+  assertMatch(service.metrics.limits.bans.text(), / 1\n$/);
+});
+
+/** A request that is charged, but whose handler reads and writes nothing. */
+const NOWHERE = "GET /v1/nowhere";
+/** Tables with the rows of an account. */
+const OF_ACCOUNTS: readonly Deno.KvKeyPart[] = ["accounts", "api_keys", "usage"];
+
+Deno.test("service needs one check of versions and one commit per request at a low rate", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount("free");
+  await call(service, apiKey, NOWHERE);
+
+  for (let remaining = 58; remaining > 50; remaining--) {
+    await service.time.advance(1_000);
+    service.forget();
+
+    assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
+    service.assertCost({ reads: 1, commits: 1 });
+  }
+});
+
+Deno.test("service reads no rows of an account for requests with an expired key", async () => {
+  await using service = await RecordingService.open();
+  const { account: { id }, apiKey } = await service.createAccount();
+  const renewed = await service.accounts.rotate(id, 1_000);
+  for (const key of [apiKey, renewed?.apiKey]) await call(service, key, NOWHERE);
+  await service.time.advance(1_000);
+  service.now += 2_000;
+  service.forget();
+
+  const reply = await call(service, apiKey, NOWHERE);
+
+  assertEquals(reply.limit, 60);
+  service.assertCost({ reads: 1, commits: 0 });
+});
+
+Deno.test("service reads an account once if its first 500 requests arrive at once, and then needs one check and one commit", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+
+  for (const reads of [3, 1]) {
+    service.forget();
+    const replies = await callAtOnce(500, [service], apiKey, NOWHERE);
+    assertEquals(tally(replies), { "404 not_found": 500 });
+    service.assertCost({ reads, commits: 1 });
+    await service.time.advance(1_000);
+  }
+});
+
+Deno.test("service needs few commits at a high rate", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+
+  for (let remaining = 999; remaining >= 500; remaining--) {
+    assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
+    await time.advance(1);
+  }
+
+  assertLessOrEqual(service.commits.length, 50);
+  await time.advance(1_000);
+  const usage = await service.accounts.usage(id);
+  assertEquals([usage.used, usage.leased], [500, 0]);
+});
+
+Deno.test("service needs one check of versions and no commit if a window is full", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount("free");
+  await callAtOnce(60, [service], apiKey);
+  service.forget();
+
+  for (let count = 0; count < 10; count++) {
+    assertEquals((await call(service, apiKey)).code, "rate_limit_minute");
+  }
+
+  service.assertCost({ reads: 10, commits: 0 });
+});
+
+Deno.test("service reads and writes no rows of banned and closed accounts while others send requests", async () => {
+  await using service = await RecordingService.open();
+  const [active, banned, closed] = await Promise.all(upTo(3).map(() => service.createAccount("free")));
+  assert(active && banned && closed);
+  await getBanned(service, banned.apiKey);
+  await service.accounts.close(closed.account.id);
+  const callAll = () => Promise.all([active, banned, closed].map(({ apiKey }) => call(service, apiKey)));
+  await callAll();
+
+  for (let count = 0; count < 3; count++) {
+    await service.time.advance(1_000);
+    service.forget();
+    const codes = (await callAll()).map(({ code }) => code);
+
+    assertEquals(codes, ["", "key_banned", "invalid_api_key"]);
+    service.assertCost({ reads: 2, commits: 1 });
+    assertEquals(service.reads.flat().filter(([table = ""]) => OF_ACCOUNTS.includes(table)), []);
+    // A marker, and both rows of the active account.
+    assertLessOrEqual(service.commits[0]?.checks ?? 0, 3);
+  }
+});
+
+Deno.test("service reads nothing for a mistyped key, a key for the other environment, or no key", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  const typo = apiKey.slice(0, -1) + (apiKey.endsWith("0") ? "1" : "0");
+  service.forget();
+
+  assertEquals((await call(service)).status, 401);
+  for (const key of [typo, apiKey.slice(1), "x", KEYS.create("production")]) {
+    assertEquals((await call(service, key)).status, 401);
+  }
+
+  service.assertCost({ reads: 0, commits: 0 });
+});
+
+Deno.test("service looks a key up once, however many spaces precede it", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey } = await service.createAccount();
+  service.forget();
+
+  for (let count = 0; count < 3; count++) {
+    const headers = { authorization: `Bearer${" ".repeat(50 + count)}${apiKey}` };
+    assertEquals((await service.fetch(NOWHERE, { headers })).status, 404);
+  }
+
+  const lookUps = service.reads.flat().filter(([table]) => table === "api_keys");
+  assertEquals(lookUps, [apiKeyKey(hashApiKey(apiKey))]);
+});
