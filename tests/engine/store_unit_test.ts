@@ -1,10 +1,19 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Build } from "../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
-import { encodeJson } from "../../src/engine/row.ts";
-import { SCHEMA, SchemaVersion, Superseded } from "../../src/engine/schema_version.ts";
+import { encodeJson, encodeText } from "../../src/engine/row.ts";
+import { requireSchema, SCHEMA, SchemaVersion, Superseded } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
-import { carryOut, type Disturbance, disturbed, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
+import {
+  carryOut,
+  type Disturbance,
+  disturbed,
+  fail,
+  FakeKv,
+  hang,
+  locked,
+  onFile,
+} from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const ROW = ["row"];
@@ -26,14 +35,13 @@ class Fixture implements Disposable {
     this.store = new Store(onFile(kv, { clock: () => 0, deadline: 250 }), { schema });
   }
 
-  /** Sets the schema version as another process. */
-  async setSchema(version: number, revision?: number): Promise<void> {
-    await this.kv.connect().atomic().set(SCHEMA, encodeJson({ version, revision })).commit();
+  /** Sets a row as another process. */
+  async set(key: Deno.KvKey, value: unknown): Promise<void> {
+    await this.kv.connect().atomic().set(key, value).commit();
   }
 
-  /** Changes the row as another process. */
-  async meddle(): Promise<void> {
-    await this.kv.connect().atomic().set(ROW, 7).commit();
+  setSchema(version: number, revision?: number): Promise<void> {
+    return this.set(SCHEMA, encodeJson({ version, revision }));
   }
 
   [Symbol.dispose](): void {
@@ -44,9 +52,8 @@ class Fixture implements Disposable {
 Deno.test("Store reads one row, several in the order of the given keys, and a range up to a limit", async () => {
   using kv = await Deno.openKv(":memory:");
   const store = new Store(onFile(kv, { clock: () => 0 }));
-  const keys = Array.from({ length: 600 }, (_, row) => ["row", row]);
   const result = await store.commit((operation) => {
-    for (const key of keys) operation.set(key, key[1]);
+    for (let row = 0; row < 600; row++) operation.set(["row", row], row);
   });
   const versionstamp = result.ok ? result.versionstamp : "";
   const entry = (row: number) => ({ key: ["row", row], value: row, versionstamp });
@@ -56,7 +63,7 @@ Deno.test("Store reads one row, several in the order of the given keys, and a ra
   assertEquals(await store.getMany([["row", 2], ["none"], ["row", 1]]), [entry(2), null, entry(1)]);
   assertEquals(await store.getMany([]), []);
   const rows = await store.list({ prefix: ["row"] }, 550);
-  assertEquals(rows.map(({ value }) => value), keys.slice(0, 550).map(([, row]) => row));
+  assertEquals(rows, Array.from({ length: 550 }, (_, row) => entry(row)));
   assertEquals(await store.list({ prefix: ["row"] }, 2, { reverse: true }), [entry(599), entry(598)]);
 });
 
@@ -98,12 +105,10 @@ Deno.test("Store.commit() works under each known schema version, and adopts the 
 Deno.test("Store.commit() returns the checked rows, if one of them has changed together with the schema's", async () => {
   using fixture = new Fixture();
   await fixture.setSchema(1);
-  await fixture.meddle();
+  await fixture.set(ROW, 7);
 
-  const result = await fixture.store.commit(setRow, [{ key: ["none"], versionstamp: null }, {
-    key: ROW,
-    versionstamp: null,
-  }]);
+  const checks = [["none"], ROW].map((key) => ({ key, versionstamp: null }));
+  const result = await fixture.store.commit(setRow, checks);
 
   assert(!result.ok);
   assertEquals(result.rows.map((row) => row?.value), [undefined, 7]);
@@ -131,21 +136,70 @@ Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
     "it contains rows from another program",
     ({ kv }) => kv.connect().atomic().delete(SCHEMA).commit(),
   ],
-])(
-  "Store.commit() sends nothing once the schema has %s, and reports that",
-  async (_, reason, change) => {
-    using fixture = new Fixture();
-    const { kv, store } = fixture;
-    await fixture.setSchema(1);
-    await fixture.time.until(store.commit(() => {}), 10);
-    await change(fixture);
-    let sent = 0;
-    fixture.disturbance = { commit: ({ apply }) => (sent++, apply()) };
+])("Store.commit() sends nothing once the schema has %s, and reports that", async (_, reason, change) => {
+  using fixture = new Fixture();
+  const { kv, store } = fixture;
+  await fixture.setSchema(1);
+  await fixture.time.until(store.commit(() => {}), 10);
+  await change(fixture);
+  let sent = 0;
+  fixture.disturbance = { commit: ({ apply }) => (sent++, apply()) };
 
-    for (let count = 0; count < 3; count++) await assertRejects(() => store.commit(setRow), Superseded);
+  for (let count = 0; count < 3; count++) await assertRejects(() => store.commit(setRow), Superseded);
 
-    const { message } = await store.schema.superseded;
-    assert(message.includes(reason), message);
-    assertEquals([sent, kv.value(...ROW)], [1, undefined]);
-  },
-);
+  const { message } = await store.schema.superseded;
+  assert(message.includes(reason), message);
+  assertEquals([sent, kv.value(...ROW)], [1, undefined]);
+});
+
+/** Requires the schema version of a KV. */
+async function requireOn(kv: Deno.Kv, create = true): Promise<void> {
+  await requireSchema(onFile(kv, { clock: () => 0 }), create);
+}
+
+/** The rows of a KV, except those of the backend. */
+async function rowsOf(kv: Deno.Kv): Promise<unknown[]> {
+  const rows = await Array.fromAsync(kv.list({ prefix: [] }));
+  return rows.filter(({ key }) => key[0] !== "commits").map(({ key, value }) => [key, value]);
+}
+
+const VERSION_1 = [[SCHEMA, encodeJson({ version: 1 })]];
+
+Deno.test("requireSchema() sets version 1 in a KV with only markers, even if the file is locked, and accepts it", async () => {
+  using kv = await Deno.openKv(":memory:");
+  for (const key of [["commits", "probe"], ["commits", "process", 1]]) await kv.set(key, encodeJson({}));
+  let tries = 0;
+  const rough = disturbed(kv, { commit: ({ apply }) => ++tries < 3 ? locked() : apply() });
+
+  for (const create of [true, true, false]) await requireOn(rough, create);
+
+  assertEquals([await rowsOf(kv), tries], [VERSION_1, 3]);
+});
+
+Deno.test.each<[string, [Deno.KvKey, unknown] | undefined, string, boolean?]>([
+  ["no rows when create is false", undefined, "it is empty, and only the service creates", false],
+  ["foreign rows", [["foreign"], 7], "it contains rows from another program"],
+  ["version 3", [SCHEMA, encodeJson({ version: 3 })], "have version 3, but this service expects version 2"],
+  ["no version", [SCHEMA, encodeJson({})], "its rows have version undefined"],
+  ["a version that is not JSON", [SCHEMA, encodeText("1.")], "it contains rows from another program"],
+])("requireSchema() rejects a KV with %s, and leaves it unchanged", async (_, row, message, create) => {
+  using kv = await Deno.openKv(":memory:");
+  if (row) await kv.set(...row);
+
+  await assertRejects(() => requireOn(kv, create !== false), Error, message);
+
+  assertEquals(await rowsOf(kv), row ? [row] : []);
+});
+
+Deno.test("requireSchema() accepts a KV that another process sets up just before any access", async () => {
+  for (const turn of [1, 2, 3]) {
+    using kv = await Deno.openKv(":memory:");
+    let accesses = 0;
+    const read = async () => {
+      if (++accesses === turn) await requireOn(kv);
+    };
+    await requireOn(disturbed(kv, { read, commit: async ({ apply }) => (await read(), await apply()) }));
+
+    assertEquals([await rowsOf(kv), accesses >= turn], [VERSION_1, true]);
+  }
+});
