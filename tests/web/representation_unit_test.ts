@@ -1,6 +1,7 @@
 import { assertEquals, assertNotEquals, assertStrictEquals } from "@std/assert";
-import { CompressedText } from "../../src/web/representation.ts";
-import { ownOf } from "../../src/web/response.ts";
+import { etagOf } from "../../src/web/etag.ts";
+import { CompressedText, Representation } from "../../src/web/representation.ts";
+import { createResponse, jsonResponse, ownOf } from "../../src/web/response.ts";
 
 const TEXT = `${"Hammer ".repeat(1_000)} é`;
 const CONTENT = new CompressedText(TEXT, "text/plain", { "x-own": "a" });
@@ -41,10 +42,57 @@ Deno.test("CompressedText shares one response of each kind, and sends its own he
   assertStrictEquals(respond(), full);
   assertStrictEquals(respond({ "accept-encoding": "gzip" }), respond({ "accept-encoding": "gzip" }));
   assertNotEquals(respond({ "accept-encoding": "gzip" }), full);
-  assertEquals([unchanged.status, unchanged.headers.get("etag"), unchanged.headers.get("x-own")], [
-    304,
-    etag,
-    "a",
-  ]);
-  assertEquals(unchanged.headers.get("cache-control"), "no-cache");
+  assertEquals(unchanged.status, 304);
+  assertEquals(
+    ["etag", "x-own", "cache-control"].map((name) => unchanged.headers.get(name)),
+    [etag, "a", "no-cache"],
+  );
+});
+
+const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
+
+Deno.test("createResponse() and jsonResponse() add the common headers to those given", async () => {
+  const empty = createResponse(null, { status: 204, headers: { allow: "GET" } });
+  const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/things/1" } });
+
+  assertEquals([empty.status, empty.body, json.status], [204, null, 200]);
+  assertEquals(Object.fromEntries(empty.headers), { ...ALWAYS, allow: "GET" });
+  const headers = { ...ALWAYS, "content-type": "application/json", location: "/v1/things/1" };
+  assertEquals(Object.fromEntries(json.headers), headers);
+  assertEquals(await json.text(), '{"id":9007199254740993}');
+});
+
+const TAG = etagOf("[]");
+
+/** A representation, as a response to a client that has this version of it, if any. */
+function represent(text: string, known?: string): () => Response {
+  const representation = new Representation(text, { type: "text/plain", headers: { sunset: "never" } });
+  return () => ownOf(representation.respondTo(known));
+}
+
+Deno.test.each<[known: string | undefined, status: number]>([
+  ...[TAG, `W/${TAG}`, `"6.a", ${TAG}`, `"6.a",W/${TAG},"8.a"`, "*"].map((
+    tag,
+  ): [string, number] => [tag, 304]),
+  ...[undefined, '"6.a"', '"6.a", "8.a"', ""].map((tag): [string | undefined, number] => [tag, 200]),
+])("Representation responds to each client that has %s with %i", async (known, status) => {
+  const respond = represent("[]", known);
+
+  const responses = [respond(), respond()];
+  responses[1]?.headers.set("x-request-id", "second");
+
+  const type = status === 200 ? { "content-type": "text/plain" } : {};
+  const lasting = { ...ALWAYS, ...type, etag: TAG, "cache-control": "private, no-cache", sunset: "never" };
+  assertEquals(Object.fromEntries(responses[0]?.headers ?? []), lasting);
+  for (const response of responses) {
+    assertEquals([response.status, await response.text()], [status, status === 200 ? "[]" : ""]);
+  }
+});
+
+Deno.test("createResponse() and Representation send more than 100 characters in chunks", () => {
+  for (const [text, coding] of [["R".repeat(100), null], ["R".repeat(101), "chunked"]] as const) {
+    for (const { headers } of [createResponse(text), represent(text)()]) {
+      assertEquals(headers.get("transfer-encoding"), coding);
+    }
+  }
 });

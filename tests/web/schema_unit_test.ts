@@ -22,6 +22,7 @@ import {
 } from "../../src/web/schema.ts";
 import { parseJson, stringifyJson } from "../../src/web/json.ts";
 import { strict } from "../../src/web/objects.ts";
+import { nearestName, shownName } from "../../src/web/unknown_names.ts";
 
 const INT64 = "an integer from -9223372036854775808 to 9223372036854775807";
 const STATE = oneOf(["new", "lost"]);
@@ -34,6 +35,11 @@ function faultsOf(schema: Schema, value: unknown): readonly string[] {
 /** The value that a schema parses from the texts of a parameter. */
 function fromStrings(schema: Schema, ...texts: string[]): unknown {
   return schema.parse(schema.fromStrings(texts, "value"), "value");
+}
+
+/** A case for each of these values. */
+function each(schema: Schema, values: readonly unknown[], fault: string): [Schema, unknown, string][] {
+  return values.map((value) => [schema, value, fault]);
 }
 
 Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
@@ -77,46 +83,24 @@ Deno.test.each<Schema>([text(), list(text(), 2), nullable(object({ a: optional(t
 
 Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   [text(), undefined, "is required and must be a string"],
-  [text(), null, "must be a string"],
-  [text(), 1n, "must be a string"],
-  [text(), ["ab"], "must be a string"],
-  [text(), "a\ud83d", "must not contain half a surrogate pair"],
-  [text(), "a\udc36", "must not contain half a surrogate pair"],
-  [text({ max: 3 }), "", "must have 1 to 3 characters"],
-  [text({ max: 3 }), "abcd", "must have 1 to 3 characters"],
-  [text({ max: 3 }), "🐶🐱🐭🐹", "must have 1 to 3 characters"],
+  ...each(text(), [null, 1n, ["ab"]], "must be a string"),
+  ...each(text(), ["a\ud83d", "a\udc36"], "must not contain half a surrogate pair"),
+  ...each(text({ max: 3 }), ["", "abcd", "🐶🐱🐭🐹"], "must have 1 to 3 characters"),
   [text({ pattern: /^a+$/, rule: "have nothing but a" }), "ab", "must have nothing but a"],
   [text({ pattern: /^\d+$/ }), "1x", "must match /^\\d+$/"],
   [integer(2, 3), undefined, "is required and must be an integer from 2 to 3"],
-  ...[1, 4, 2n ** 60n, null, true, {}].map((value): [Schema, unknown, string] => [
-    integer(2, 3),
-    value,
-    "must be an integer from 2 to 3",
-  ]),
+  ...each(integer(2, 3), [1, 4, 2n ** 60n, null, true, {}], "must be an integer from 2 to 3"),
   [int64(), undefined, `is required and must be ${INT64}`],
-  ...[2n ** 63n, -(2n ** 63n) - 1n, null, true, {}].map((value): [Schema, unknown, string] => [
-    int64(),
-    value,
-    `must be ${INT64}`,
-  ]),
+  ...each(int64(), [2n ** 63n, -(2n ** 63n) - 1n, null, true, {}], `must be ${INT64}`),
   [int64({ minimum: 0 }), -1, "must be an integer from 0 to 9223372036854775807"],
   ...[integer(2, 3), int64()].flatMap((schema): [Schema, unknown, string][] => [
     [schema, "2", "must be a number, not a string"],
     [schema, parseJson("2.5"), "must not have a fraction"],
   ]),
   [STATE, undefined, "is required and must be one of new, lost"],
-  ...["broken", "Lost", "constructor", ["lost"], null].map((value): [Schema, unknown, string] => [
-    STATE,
-    value,
-    "must be one of new, lost",
-  ]),
-  [date(), 20_270_115, "must be a day such as 2027-01-15"],
-  [date(), "2027-02-30", "must be a day such as 2027-01-15"],
-  ...["2027-01-15", "noon", 7].map((value): [Schema, unknown, string] => [
-    timestamp(),
-    value,
-    "must be a time such as 2027-01-15T12:00:00Z",
-  ]),
+  ...each(STATE, ["broken", "Lost", "constructor", ["lost"], null], "must be one of new, lost"),
+  ...each(date(), [20_270_115, "2027-02-30"], "must be a day such as 2027-01-15"),
+  ...each(timestamp(), ["2027-01-15", "noon", 7], "must be a time such as 2027-01-15T12:00:00Z"),
   [list(text(), 2), "a", "must be an array"],
   [list(text(), 2), ["a", "b", "c"], "must have at most 2 items"],
   [nullable(STATE), undefined, "is required and must be one of new, lost"],
@@ -155,11 +139,7 @@ Deno.test("parse() of an object drops unknown fields and fills in defaults", () 
   assertEquals<unknown>(part.parse({}, ""), {});
   assertEquals<unknown>(part.parse({ state: "lost" }, ""), { state: "lost" });
   for (const inherited of [JSON.parse('{"__proto__":{"name":"Hammer"}}'), { Name: "Hammer" }]) {
-    assertThrows(
-      () => whole.parse(inherited, ""),
-      Invalid,
-      "The field name is required and must be a string",
-    );
+    assertEquals(faultsOf(whole, inherited), ["value.name is required and must be a string"]);
   }
 });
 
@@ -170,16 +150,13 @@ Deno.test("parse() of an object refuses unknown fields on every level if it is s
     '{"id":"x","Items":1,"__proto__":1,"items":[{"name":1,"tag":1},{"name":"","neme":1}],"size":{"name":"","x":1}}',
   );
   const known = { items: [{ name: "a" }], size: { name: "b" } };
+  const parse = (value: unknown) => schema.parse(value, "", true);
+  const parseStrict = (value: unknown) => strict(schema).parse(value, "");
 
-  for (
-    const parse of [
-      (value: unknown) => schema.parse(value, "", true),
-      (value: unknown) => strict(schema).parse(value, ""),
-    ]
-  ) {
-    assertEquals<unknown>(parse(known), known);
-    assertEquals<unknown>(parse({ ...known, id: null }), known);
-    assertEquals(assertThrows(() => parse(sent), Invalid).faults, [
+  for (const parsed of [parse, parseStrict]) {
+    assertEquals<unknown>(parsed(known), known);
+    assertEquals<unknown>(parsed({ ...known, id: null }), known);
+    assertEquals(assertThrows(() => parsed(sent), Invalid).faults, [
       "The field items[0].name must be a string",
       "The field items[0].tag is unknown; did you mean tags?",
       "The field items[1].neme is unknown; did you mean name?",
@@ -269,4 +246,38 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   assertEquals(object(members).definitions, status.definitions);
   assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
   assertEquals(nullable(text()).json.type, ["string", "null"]);
+});
+
+Deno.test.each<[nearest: string | undefined, names: readonly string[]]>([
+  ["status", ["staus", "stauts", "Status", "statuses", "state"]],
+  ["name", ["nam", "nmae", "names"]],
+  ["weightInGrams", ["weight_in_grams", "WEIGHT-IN-GRAMS", "wheightInGrams"]],
+  [undefined, ["", "date", "id", "categoryName", "x".repeat(65_536)]],
+])("nearestName() is %s for names that resemble it, if any", (nearest, names) => {
+  for (const name of names) {
+    assertEquals([name, nearestName(name, ["name", "weightInGrams", "status"])], [name, nearest]);
+  }
+});
+
+Deno.test("nearestName() prefers the name with the fewest differences, and the first of two", () => {
+  assertEquals(nearestName("statis", ["status", "stati", "statics"]), "status");
+  assertEquals(nearestName("Limit", ["limits", "limit"]), "limit");
+});
+
+const SHOWN = [
+  ["graceSeconds", "graceSeconds"],
+  ["x-y.z_0", "x-y.z_0"],
+  ["", '""'],
+  ["a b", '"a b"'],
+  ["a\nb\u001b[2J\u009b", '"a\\u{a}b\\u{1b}[2J\\u{9b}"'],
+  ["a\u202eb\u2066c\u200fd\u061c", '"a\\u{202e}b\\u{2066}c\\u{200f}d\\u{61c}"'],
+  ["\ud800\u2028\u200b\u{e0041}", '"\\u{d800}\\u{2028}\\u{200b}\\u{e0041}"'],
+  ["né🐕", '"né🐕"'],
+  ["x".repeat(40), "x".repeat(40)],
+  ["x".repeat(41), `"${"x".repeat(40)}…"`],
+  ["🐕".repeat(100_000), `"${"🐕".repeat(40)}…"`],
+] as const;
+
+Deno.test("shownName() shows at most 40 characters, in quotes unless all are plain, and without controls", () => {
+  for (const [name, shown] of SHOWN) assertEquals(shownName(name), shown);
 });

@@ -1,5 +1,9 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertLess, assertThrows } from "@std/assert";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { ConcurrencyLimit } from "../../src/web/concurrency.ts";
 import { Server, type ServerHandler, uncompressed, withoutBodiesOfHead } from "../../src/web/server.ts";
+import { upTo } from "../support/client.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const EXHAUSTED = new Error("Too many open files");
@@ -125,17 +129,13 @@ Deno.test("Server.stop() waits for the connections of every server, and starts n
 });
 
 Deno.test("uncompressed() adds no-transform to the directives of Cache-Control", async () => {
-  const directivesOf = async (headers: Record<string, string>) => {
-    const handler: ServerHandler = () => Promise.resolve(new Response("", { headers }));
-    const response = await uncompressed(handler)(new Request("http://localhost/"), INFO);
-    return response.headers.get("cache-control");
-  };
-
-  assertEquals(await directivesOf({}), "no-transform");
-  assertEquals(
-    await directivesOf({ "cache-control": "private, no-cache" }),
-    "private, no-cache, no-transform",
-  );
+  for (
+    const [own, all] of [[{}, ""], [{ "cache-control": "private, no-cache" }, "private, no-cache, "]] as const
+  ) {
+    const handler: ServerHandler = () => Promise.resolve(new Response("", { headers: own }));
+    const { headers } = await uncompressed(handler)(new Request("http://localhost/"), INFO);
+    assertEquals(headers.get("cache-control"), `${all}no-transform`);
+  }
 });
 
 Deno.test.each([
@@ -157,3 +157,21 @@ Deno.test.each([
     assertEquals(response.headers.get("content-length"), length);
   },
 );
+
+setFlagsFromString("--expose-gc");
+
+/** Size of all objects that are in use, in bytes. */
+function heapInUse(): number {
+  runInNewContext("gc")();
+  return Deno.memoryUsage().heapUsed;
+}
+
+Deno.test("ConcurrencyLimit keeps nothing of owners whose tasks have ended", async () => {
+  const owners = upTo(10_000);
+  const limit = new ConcurrencyLimit(owners.length, "tasks");
+  const before = heapInUse();
+
+  await Promise.all(owners.map((owner) => limit.run(() => Promise.resolve(), `${owner}`.padEnd(1_000))));
+
+  assertLess(heapInUse() - before, 2_500_000); // The names have 10 MB.
+});
