@@ -3,7 +3,7 @@ import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { FileBackend } from "../../src/engine/file.ts";
-import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
+import { encodeJson } from "../../src/engine/row.ts";
 import { SCHEMA } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
 import {
@@ -17,6 +17,7 @@ import { Transactions } from "../../src/engine/transactions.ts";
 import type { VersionRow } from "../../src/engine/versions.ts";
 import { type CommitResult, fail, FakeKv, hang, locked, type Network } from "../support/fake_kv.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
+import { numberIn } from "./process.ts";
 
 /** A random transaction. Its effects depend only on this plan and its rows. */
 interface Plan {
@@ -30,6 +31,8 @@ interface Plan {
   readonly bumps: boolean;
   /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
   readonly salt: number;
+  /** The value of its row in the log, which tells its commit. */
+  readonly mark: Uint8Array<ArrayBuffer>;
 }
 
 /** A run of a plan, and its outcome. */
@@ -46,6 +49,30 @@ interface Call {
   rows: readonly KnownRow[];
 }
 
+/** A process. */
+interface Engine {
+  readonly row: VersionRow;
+  readonly transactions: Transactions;
+  /** The newest version of each row that was returned, by name. */
+  readonly known: Map<string, KnownRow>;
+}
+
+/** The network between one handle and KV. It loses, repeats and delays messages. */
+interface Line extends Network {
+  /** Whether every operation hangs, because the connection is dead, or fails, because it received wrong metadata. */
+  condition: "well" | "dead" | "nonsense";
+}
+
+/** What happens to an operation. */
+type Fate = "well" | typeof ON_SERVER[number] | typeof ON_FILE[number];
+
+const ON_SERVER = [
+  ...["hangs", "fails", "fails when done", "gets no reply", "lands late"] as const,
+  ...["repeated", "repeated", "repeated"] as const,
+];
+/** A file loses no replies, and whatever hangs on it ends at some time. */
+const ON_FILE = ["hangs", "fails", "locked", "locked", "lands late"] as const;
+
 /** The rows at one moment: their numbers by name. */
 type State = ReadonlyMap<string, number>;
 
@@ -54,12 +81,19 @@ class Refused extends Error {}
 
 class OutOfTime extends Error {}
 
+/** How calls are rejected. The first that applies counts. */
+const REJECTIONS = [
+  ["refused", Refused],
+  ["out of time", OutOfTime],
+  ["unresolved", Unresolved],
+  ["unavailable", StoreUnavailable],
+] as const;
+
 /** Number of random histories, each from its own seed. */
 const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 60);
 const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
 const TRANSACTIONS = 150;
 const ROWS = 6;
-const VERSION = ["version"];
 const ENGINES = 3;
 const HANDLES = 2;
 const PATIENCE = 300;
@@ -75,29 +109,50 @@ const logKey = (id: number): Deno.KvKey => ["log", id];
 const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
 /** Decides as planned. */
-function decide(plan: Plan, rows: Rows, write: Write): string {
-  const numbers = plan.reads.map((row) => numberIn(rows.get(rowKey(row))));
-  if (plan.awaits !== undefined) numbers.push(numberIn(rows.get(newKey(plan.awaits))));
+function decide({ id, mark, salt, ...plan }: Plan, rows: Rows, write: Write, version?: VersionRow): string {
+  const numbers = keysOf(plan).map((key) => numberIn(rows.get(key)));
   const sum = numbers.reduce((total, number) => total + number + 1, 0);
-  const finding = `${plan.id}: ${numbers}`;
-  const remainder = (sum + plan.salt) % 8;
-  if (numbers.length > 0 && remainder >= 2 && remainder < 4) return finding;
-  write.set(logKey(plan.id), encodeJson(0));
-  if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(plan.id));
+  const finding = `${id}: ${numbers}`;
+  const remainder = numbers.length > 0 ? (sum + salt) % 8 : 7;
+  if (remainder === 2 || remainder === 3) return finding;
+  write.set(logKey(id), mark);
+  if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(id));
   plan.reads.forEach((row, index) => {
     if (index === 0 && remainder === 4) write.delete(rowKey(row));
-    else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + plan.id) % 1_000));
+    else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + id) % 1_000));
   });
-  if (plan.bumps) write.bump(ROW);
-  if (numbers.length > 0 && remainder < 2) throw new Refused(finding); // Its changes are discarded.
+  if (plan.bumps && version) write.bump(version);
+  if (remainder < 2) throw new Refused(finding); // Its changes are discarded.
   return finding;
 }
 
-/** The version row of the process whose plan is running. */
-let ROW: VersionRow = { key: VERSION, version: "" };
+/** Keys of the rows that a plan decides on. */
+function keysOf({ reads, awaits }: Pick<Plan, "reads" | "awaits">): Deno.KvKey[] {
+  return [...reads.map(rowKey), ...(awaits === undefined ? [] : [newKey(awaits)])];
+}
 
-function numberIn(entry: Entry | null): number {
-  return entry ? decodeJson<number>(entry) : -1;
+/** The result of a plan in a state. */
+function decideOn(plan: Plan, before: State): { found: string; isRefused: boolean; after: State } {
+  const after = new Map(before);
+  const rows: Rows = {
+    get(key) {
+      const number = before.get(nameOf(key));
+      return number === undefined ? null : { key, value: encodeJson(number), versionstamp: "" };
+    },
+  };
+  const write: Write = {
+    set(key, value) {
+      if (key[0] !== "log") after.set(nameOf(key), numberIn({ key, value, versionstamp: "" }));
+    },
+    delete: (key) => void after.delete(nameOf(key)),
+    bump() {},
+  };
+  try {
+    return { found: decide(plan, rows, write), isRefused: false, after };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { found: error.message, isRefused: true, after };
+  }
 }
 
 /** Opens a backend on a server, with handles from `open`. */
@@ -113,6 +168,7 @@ class Referee {
   /** Writes of foreign processes, by the number of their row in the log. */
   readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
   readonly #faults: string[] = [];
+  /** Lines to a server. */
   readonly #lines: Line[] = [];
   /** Applies each commit again that a server has applied. */
   readonly #repetitions: (() => CommitResult)[] = [];
@@ -129,10 +185,13 @@ class Referee {
     this.#time = time;
     this.#engines = Array.from({ length: ENGINES }, () => {
       const options = { clock: () => 0, deadline: KV_PATIENCE };
-      if (openServer && this.#below(4) > 0) return new Engine(openServer(() => this.#open(true), options));
-      const [kv, reader] = this.#open(false);
-      assert(kv);
-      return new Engine(new FileBackend(kv, { ...options, reader }));
+      const isServer = openServer !== undefined && this.#below(4) > 0;
+      const open = () => Array.from({ length: HANDLES }, () => this.#kv.connect(this.#line(isServer)));
+      const [kv, reader] = isServer ? [] : open();
+      const backend = kv ? new FileBackend(kv, { ...options, reader }) : openServer?.(open, options);
+      assert(backend);
+      const transactions = new Transactions(new Store(backend), { clock: () => 0 });
+      return { row: { key: ["version"], version: "" }, transactions, known: new Map() };
     });
   }
 
@@ -140,10 +199,7 @@ class Referee {
   async run(count: number): Promise<void> {
     while (this.#id < count) {
       for (let some = this.#below(12); some > 0; some--) this.#call();
-      if (this.#below(3) === 0) await this.#meddle();
-      if (this.#below(40) === 0) await this.#sweep();
-      if (this.#below(20) === 0) await this.#rewriteSchema();
-      if (this.#below(this.#rarity) === 0) this.#breakHandle();
+      await this.#meddle();
       await this.#time.advance(this.#below(30));
     }
     this.#isFaulty = false;
@@ -151,7 +207,7 @@ class Referee {
     assertEquals(this.calls.filter(({ answer }) => answer === "none"), []);
     this.#breakHandle();
     const uses = () =>
-      this.#engines.flatMap((engine) => Array.from({ length: 4 * HANDLES }, () => engine.use()));
+      this.#engines.flatMap((engine) => Array.from({ length: 4 * HANDLES }, () => use(engine)));
     for (let count = 0; count < 10; count++) {
       await this.#time.until(Promise.allSettled(uses()), RECOVERY);
       await this.#time.advance(KV_PATIENCE);
@@ -160,41 +216,27 @@ class Referee {
     await this.#time.until(Promise.all(uses()), KV_PATIENCE);
   }
 
-  /** Breaks one of the handles that were opened last, if they are on a server, for good. */
-  #breakHandle(): void {
-    const line = this.#lines.at(-1 - this.#below(HANDLES));
-    if (line?.isServer) line.condition = this.#below(2) === 0 ? "dead" : "nonsense";
-  }
-
-  #engine(): Engine {
-    const engine = this.#engines[this.#below(ENGINES)];
-    assert(engine);
-    return engine;
-  }
-
   #below(limit: number): number {
     return Math.floor(this.#random() * limit);
   }
 
-  /** Up to `count` different numbers below a limit. */
-  #some(count: number, limit: number): number[] {
-    return [...new Set(Array.from({ length: count }, () => this.#below(limit)))];
-  }
-
   #plan(): Plan {
     const isBlind = this.#below(3) === 0;
+    const reads = Array.from({ length: isBlind ? 0 : 1 + this.#below(3) }, () => this.#below(ROWS));
     return {
       id: ++this.#id,
-      reads: isBlind ? [] : this.#some(1 + this.#below(3), ROWS),
+      reads: [...new Set(reads)],
       awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
       creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
       salt: this.#below(8),
+      mark: encodeJson(0),
     };
   }
 
   #call(): void {
-    const engine = this.#engine();
+    const engine = this.#engines[this.#below(ENGINES)];
+    assert(engine);
     const plan = this.#plan();
     const call: Call = {
       plan,
@@ -207,81 +249,54 @@ class Referee {
       rows: [],
     };
     this.calls.push(call);
+    const end = (outcome: Partial<Call>) =>
+      Object.assign(call, outcome, { answered: this.#kv.repetitions.length });
     const mayBegin = () => {
       if (this.#time.now > call.deadline) throw new OutOfTime();
     };
     const transaction: Transaction<string> = {
-      reads: [...plan.reads.map(rowKey), ...(plan.awaits === undefined ? [] : [newKey(plan.awaits)])]
-        .map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
-      decide(rows, write) {
-        ROW = engine.row;
-        return decide(plan, rows, write);
-      },
+      reads: keysOf(plan).map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
+      decide: (rows, write) => decide(plan, rows, write, engine.row),
     };
-    engine.transactions.run(transaction, { mayBegin }).then(
-      ({ result, committed, rows }) => {
-        this.#answer(call, "result", result, committed, rows);
-        for (const row of rows) engine.remember(row);
-        if (plan.bumps && committed) {
-          const isNoted = engine.row.version >= this.#stampOf(logKey(plan.id));
-          if (!isNoted) this.#faults.push(`${plan.id} returned before its new version was noted`);
-        }
-      },
-      (error) => {
-        if (error instanceof Refused) this.#answer(call, "refused", error.message);
-        else if (error instanceof OutOfTime) this.#answer(call, "out of time");
-        else if (error instanceof Unresolved) this.#answer(call, "unresolved");
-        else if (error instanceof StoreUnavailable) this.#answer(call, "unavailable");
-        else throw error;
-      },
-    );
-  }
-
-  #answer(
-    call: Call,
-    answer: Call["answer"],
-    finding: string = "",
-    committed: boolean = false,
-    rows: readonly KnownRow[] = [],
-  ): void {
-    Object.assign(call, { answer, finding, committed, rows, answered: this.#kv.repetitions.length });
-  }
-
-  /** Writes a row as a foreign process, without reading it. */
-  async #meddle(): Promise<void> {
-    const id = ++this.#id;
-    const [row, value] = [this.#below(ROWS), this.#below(1_000)];
-    this.#foreign.set(id, [row, value]);
-    await this.#kv.connect().atomic().check({ key: logKey(id), versionstamp: null })
-      .set(rowKey(row), encodeJson(value)).set(logKey(id), encodeJson(0)).commit();
-  }
-
-  /** Removes every marker, as a process does whose clock is days ahead. */
-  async #sweep(): Promise<void> {
-    const operation = this.#kv.connect().atomic();
-    for (const marker of this.#kv.rows.values()) {
-      if (marker.key[0] === "commits") operation.check(marker).delete(marker.key);
-    }
-    await operation.commit();
-  }
-
-  /** Writes the row of the schema version, unchanged. */
-  async #rewriteSchema(): Promise<void> {
-    await this.#kv.connect().atomic().set(SCHEMA, encodeJson({ version: 1 })).commit();
-  }
-
-  /** Opens the handles of an engine. */
-  #open(isServer: boolean): Deno.Kv[] {
-    return Array.from({ length: HANDLES }, () => {
-      const line = new Line(
-        isServer,
-        () => this.#fate(isServer),
-        (limit) => this.#below(limit),
-        (apply) => this.#repetitions.push(apply),
-      );
-      this.#lines.push(line);
-      return this.#watched(this.#kv.connect(line));
+    engine.transactions.run(transaction, { mayBegin }).then(({ result: finding, committed, rows }) => {
+      end({ answer: "result", finding, committed, rows });
+      for (const row of rows) remember(engine, row);
+      const { versionstamp = "" } = this.#kv.rows.get(nameOf(logKey(plan.id))) ?? {};
+      if (plan.bumps && committed && engine.row.version < versionstamp) {
+        this.#faults.push(`${plan.id} returned before its new version was noted`);
+      }
+    }, (error) => {
+      const [answer] = REJECTIONS.find(([, kind]) => error instanceof kind) ?? [];
+      if (answer === undefined) throw error;
+      end({ answer, finding: error.message });
     });
+  }
+
+  /** Does, now and then, what other processes and the network do. */
+  async #meddle(): Promise<void> {
+    const operation = this.#kv.connect().atomic();
+    if (this.#below(3) === 0) {
+      // A foreign process writes a row without reading it.
+      const id = ++this.#id;
+      const [row, value] = [this.#below(ROWS), this.#below(1_000)];
+      this.#foreign.set(id, [row, value]);
+      operation.set(rowKey(row), encodeJson(value)).set(logKey(id), encodeJson(0));
+    }
+    if (this.#below(40) === 0) {
+      // A process whose clock is days ahead removes every marker.
+      for (const { key } of this.#kv.rows.values()) if (key[0] === "commits") operation.delete(key);
+    }
+    // A process writes the row of the schema version, unchanged.
+    if (this.#below(20) === 0) operation.set(SCHEMA, encodeJson({ version: 1 }));
+    await operation.commit();
+    // A connection breaks.
+    if (this.#below(this.#rarity) === 0) this.#breakHandle();
+  }
+
+  /** Breaks one of the handles on a server that were opened last, for good. */
+  #breakHandle(): void {
+    const line = this.#lines.at(-1 - this.#below(HANDLES));
+    if (line) line.condition = this.#below(2) === 0 ? "dead" : "nonsense";
   }
 
   /** Draws the fate of an operation that starts now. */
@@ -292,33 +307,47 @@ class Referee {
       : "well";
   }
 
-  /** The same handle, which records transactions that are sent to KV after their deadline. */
-  #watched(kv: Deno.Kv): Deno.Kv {
-    const atomic = kv.atomic.bind(kv);
-    return Object.assign(kv, {
-      atomic: () => {
-        const operation = atomic();
-        const [set, commit] = [operation.set, operation.commit];
-        const ids: unknown[] = [];
-        return Object.assign(operation, {
-          set: (key: Deno.KvKey, value: unknown) => {
-            if (key[0] === "log") ids.push(key[1]);
-            return set(key, value);
-          },
-          commit: () => {
-            for (const { plan, deadline } of this.calls) {
-              const isLate = ids.includes(plan.id) && this.#time.now > deadline;
-              if (isLate) this.#faults.push(`${plan.id} was sent to KV too late`);
-            }
-            return commit();
-          },
-        });
+  #line(isServer: boolean): Line {
+    const stall = async () => {
+      if (isServer) await hang();
+      await pause(this.#below(HANG));
+      await fail();
+    };
+    const pass = async (fate: Fate) => {
+      if (line.condition === "nonsense" || fate === "fails") await fail();
+      await pause(this.#below(15));
+      if (line.condition === "dead" || fate === "hangs") await stall();
+      if (fate === "locked") await locked();
+    };
+    const line: Line = {
+      condition: "well",
+      read: () => pass(this.#fate(isServer)),
+      commit: async (applyOnce, values) => {
+        for (const { plan, deadline } of this.calls) {
+          const isLate = this.#time.now > deadline && values.includes(plan.mark);
+          if (isLate) this.#faults.push(`${plan.id} was sent to KV too late`);
+        }
+        const apply = () => {
+          const result = applyOnce();
+          if (result.ok && isServer) this.#repetitions.push(applyOnce);
+          return result;
+        };
+        const fate = this.#fate(isServer);
+        if (fate === "lands late" || (line.condition === "dead" && this.#below(2) === 0)) {
+          await pause(this.#below(2 * KV_PATIENCE));
+          const result = apply();
+          return isServer ? await hang() : result;
+        }
+        await pass(fate);
+        const result = apply();
+        if (fate === "fails when done") await fail();
+        if (fate === "gets no reply") await stall();
+        await pause(this.#below(15));
+        return fate === "repeated" ? apply() : result; // A repetition that no process notices.
       },
-    });
-  }
-
-  #stampOf(key: Deno.KvKey): string {
-    return this.#kv.rows.get(nameOf(key))?.versionstamp ?? "";
+    };
+    if (isServer) this.#lines.push(line);
+    return line;
   }
 
   /** Replays all commits, and compares every answer with the expected one. */
@@ -407,141 +436,17 @@ class Referee {
   }
 }
 
-/** What happens to an operation. */
-type Fate =
-  | "well"
-  | "hangs"
-  | "fails"
-  | "fails when done"
-  | "gets no reply"
-  | "repeated"
-  | "lands late"
-  | "locked";
-
-const ON_SERVER: readonly Fate[] = [
-  "hangs",
-  "fails",
-  "fails when done",
-  "gets no reply",
-  "repeated",
-  "repeated",
-  "repeated",
-  "lands late",
-];
-/** A file loses no replies, and whatever hangs on it ends at some time. */
-const ON_FILE: readonly Fate[] = ["hangs", "fails", "locked", "locked", "lands late"];
-
-/** The network between one handle and KV. It loses, repeats and delays messages. */
-class Line implements Network {
-  /** Whether every operation hangs, because the connection is dead, or fails, because it received wrong metadata. */
-  condition: "well" | "dead" | "nonsense" = "well";
-  readonly isServer: boolean;
-  readonly #fate: () => Fate;
-  readonly #below: (limit: number) => number;
-  /** Called with each commit that a server applies. */
-  readonly #onApplied: (apply: () => CommitResult) => void;
-
-  constructor(
-    isServer: boolean,
-    fate: () => Fate,
-    below: (limit: number) => number,
-    onApplied: (apply: () => CommitResult) => void,
-  ) {
-    this.isServer = isServer;
-    this.#fate = fate;
-    this.#below = below;
-    this.#onApplied = onApplied;
-  }
-
-  async read(): Promise<void> {
-    await this.#pass(this.#fate());
-  }
-
-  async commit(applyOnce: () => CommitResult): Promise<CommitResult> {
-    const fate = this.#fate();
-    const apply = () => {
-      const result = applyOnce();
-      if (result.ok && this.isServer) this.#onApplied(applyOnce);
-      return result;
-    };
-    if (fate === "lands late" || (this.condition === "dead" && this.#below(2) === 0)) {
-      await pause(this.#below(2 * KV_PATIENCE));
-      const result = apply();
-      return this.isServer ? await hang() : result;
-    }
-    await this.#pass(fate);
-    const result = apply();
-    if (fate === "fails when done") await fail();
-    if (fate === "gets no reply") await this.#hang();
-    await pause(this.#below(15));
-    return fate === "repeated" ? apply() : result; // A repetition that no process notices.
-  }
-
-  async #pass(fate: Fate): Promise<void> {
-    if (this.condition === "nonsense" || fate === "fails") await fail();
-    await pause(this.#below(15));
-    if (this.condition === "dead" || fate === "hangs") await this.#hang();
-    if (fate === "locked") await locked();
-  }
-
-  async #hang(): Promise<never> {
-    if (this.isServer) return await hang();
-    await pause(this.#below(HANG));
-    return await fail();
-  }
+/** Reads and writes a row of its own. */
+async function use({ transactions }: Engine): Promise<void> {
+  const key = ["use", crypto.randomUUID()];
+  await transactions.run({ reads: [key], decide: (_rows, write) => write.set(key, encodeJson(0)) });
 }
 
-/** A process. */
-class Engine {
-  readonly row: VersionRow = { key: VERSION, version: "" };
-  readonly transactions: Transactions;
-  /** The newest version of each row that was returned, by name. */
-  readonly known: Map<string, KnownRow> = new Map();
-
-  constructor(backend: Backend) {
-    this.transactions = new Transactions(new Store(backend), { clock: () => 0 });
-  }
-
-  /** Reads and writes a row of its own. */
-  async use(): Promise<void> {
-    const key = ["use", crypto.randomUUID()];
-    await this.transactions.run({
-      reads: [key],
-      decide: (_rows, write) => write.set(key, encodeJson(0)),
-    });
-  }
-
-  remember(row: KnownRow): void {
-    const name = nameOf(row.key);
-    if ((this.known.get(name)?.entry?.versionstamp ?? "") <= (row.entry?.versionstamp ?? "")) {
-      this.known.set(name, row);
-    }
-  }
-}
-
-/** The result of a plan in a state. */
-function decideOn(plan: Plan, before: State): { found: string; isRefused: boolean; after: State } {
-  const after = new Map(before);
-  const rows: Rows = {
-    get(key) {
-      const number = before.get(nameOf(key));
-      if (number === undefined) return null;
-      return { key, value: encodeJson(number), versionstamp: "" };
-    },
-  };
-  const write: Write = {
-    set: (key, value) => {
-      if (key[0] !== "log") after.set(nameOf(key), numberIn({ key, value, versionstamp: "" }));
-    },
-    delete: (key) => void after.delete(nameOf(key)),
-    bump() {},
-  };
-  try {
-    return { found: decide(plan, rows, write), isRefused: false, after };
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return { found: error.message, isRefused: true, after };
-  }
+/** Keeps the newest version of a row that was returned. */
+function remember({ known }: Engine, row: KnownRow): void {
+  const name = nameOf(row.key);
+  const before = known.get(name)?.entry?.versionstamp ?? "";
+  if (before <= (row.entry?.versionstamp ?? "")) known.set(name, row);
 }
 
 /** Runs random histories, and checks them. */
