@@ -147,17 +147,6 @@ Deno.test("refusedResponse() reuses a response only if it describes the same dec
   }
 });
 
-Deno.test("service refuses unknown paths and methods with an exhausted key like any other request", async () => {
-  await using service = await Harness.open();
-  const { apiKey } = await service.createAccount({ minute: 1, day: 10 });
-
-  const targets = ["GET /v1/things", "GET /v1/nowhere", "PUT /v1/things"];
-  const codes = [];
-  for (const target of targets) codes.push((await call(service, apiKey, target)).code);
-
-  assertEquals(codes, ["", "rate_limit_minute", "rate_limit_minute"]);
-});
-
 Deno.test("service shows an uncharged request the limits of its account if that is in memory, else of its address", async () => {
   await using service = await Harness.open();
   const { account, apiKey: key } = await service.createAccount({ minute: 2, day: 10 });

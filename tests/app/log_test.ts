@@ -64,16 +64,6 @@ Deno.test.each([{ access: 1, errors: 9 }, { access: 9, errors: 1 }])(
   },
 );
 
-Deno.test("createLog() writes only errors if access is undefined", async () => {
-  const errors = new LateOutput(1);
-  const log = createLog({ access: undefined, errors, secrets: [], clock: () => NOON });
-
-  log.error(ERROR);
-  await log.flushed();
-
-  assertEquals([log.access, errors.lines], [undefined, [JSON.stringify(ERROR)]]);
-});
-
 Deno.test("createLog() drops, counts and reports lines while a million characters wait", async () => {
   const { access, log, metrics } = open();
 
