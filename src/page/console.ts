@@ -5,11 +5,13 @@ import { type Content, type Html, html } from "./html.ts";
 import { perPrint } from "./script/limits.js";
 
 /** Kinds of prints, in the order of the legend. */
-const LEGEND = [["refused", "refused"], ["ok", "succeeded"], ["bad", "failed"], [
-  "other",
-  "by other clients",
-]] as const;
-const LANGUAGES = [["curl", "curl"], ["javascript", "JavaScript"], ["python", "Python"]] as const;
+const LEGEND = Object.entries({
+  refused: "refused",
+  ok: "succeeded",
+  bad: "failed",
+  other: "by other clients",
+});
+const LANGUAGES = Object.entries({ curl: "curl", javascript: "JavaScript", python: "Python" });
 
 /** Options of {@linkcode consoleSection}. */
 export interface ConsoleOptions {

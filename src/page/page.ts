@@ -228,27 +228,17 @@ function guideOf(
 }
 
 function plansTable({ limits, own }: Plans): Html {
+  const row = (name: string, cells: Content) => html`<tr><th scope="row">${name}</th>${cells}</tr>`;
+  const cell = (count: number) => html`<td>${count.toLocaleString("en")}</td>`;
+  const rows = Object.entries(limits).map(([plan, { minute, day }]) => row(plan, [cell(minute), cell(day)]));
+  const heads = ["Plan", "Requests a minute", "a day"].map((head) => html`<th>${head}</th>`);
+  const agreed = row(own, html`<td colspan="2">as agreed</td>`);
   return html`
     <table>
       <thead>
-        <tr>
-          <th>Plan</th>
-          <th>Requests a minute</th>
-          <th>a day</th>
-        </tr>
+        <tr>${heads}</tr>
       </thead>
-      <tbody>
-        ${Object.entries(limits).map(([plan, { minute, day }]) =>
-          html`
-            <tr>
-              <th scope="row">${plan}</th>
-              <td>${minute.toLocaleString("en")}</td>
-              <td>${day.toLocaleString("en")}</td>
-            </tr>
-          `
-        )}
-        <tr><th scope="row">${own}</th><td colspan="2">as agreed</td></tr>
-      </tbody>
+      <tbody>${rows}${agreed}</tbody>
     </table>
   `;
 }

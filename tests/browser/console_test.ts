@@ -30,7 +30,10 @@ for (const browser of ["chromium", "firefox"] as const) {
 
     assertEquals(await call(page), "201");
     const ofItem = ["Get", "Update", "Delete"].map((verb) => `${verb} ${SHIPPED.nouns.an}`);
-    await shows(page, { "#next button": [...ofItem, "Repeat exactly", "Copy"] });
+    await shows(page, {
+      "#message": /These forms have its id and ETag now\.$/,
+      "#next button": [...ofItem, "Repeat exactly", "Copy"],
+    });
     await press(page, "Repeat exactly");
     await until(page, "#message", "A replay of the first response");
     assertEquals(JSON.parse(await text(page, "#body")).id, 1);

@@ -10,7 +10,6 @@ import {
   drawPrints,
   field,
   fields,
-  hide,
   mark,
   on,
   operations,
@@ -222,7 +221,7 @@ export function turnTo(operation) {
 
 export function drawRequest() {
   const operation = chosen();
-  for (const form of all("#call > fieldset")) hide(form, form.id !== `form-${operation}`);
+  for (const form of all("#call > fieldset")) mark(form, "hidden", form.id !== `form-${operation}` && "");
   const call = callOf(operation);
   write(part("method"), call.method);
   write(part("target"), decodeURI(targetOf(call)));
@@ -369,6 +368,7 @@ export function showEntry({ operation, call, answer }, filled = []) {
       newKey && "Copy your new key: only this tab has it",
       message || textOf(`#${operation} [data-status="${status}"]`),
       isReplay && "A replay of the first response: nothing was created twice",
+      filled.length > 0 && "These forms have its id and ETag now",
       isEmpty && (/[?&](?!limit=)/.test(call.url) ? "Nothing matches" : "There are none yet"),
       sunset && status < 400 && `Deprecated: works until ${sunset}`,
     ),

@@ -58,11 +58,6 @@ export function mark(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Hides an element, or shows it. @param {Element} element @param {boolean} isHidden */
-export function hide(element, isHidden) {
-  mark(element, "hidden", isHidden && "");
-}
-
 /** Creates an element. Its texts are never parsed as HTML. @param {string} name @param {string} className @param {...(Node | string)} content */
 export function create(name, className, ...content) {
   const made = document.createElement(name);
@@ -133,7 +128,7 @@ export function show({ kind, head, message, code = "", todo = "", next = [], bod
   const lines = [...headers ?? []].map((header) => `${header.join(": ")}\n`);
   part("body").replaceChildren(...(code ? [] : pieces));
   part("raw").replaceChildren(...lines, "\n", ...(code ? pieces : []));
-  hide(part("headers"), lines.length === 0);
+  mark(part("headers"), "hidden", lines.length === 0 && "");
   write(part("count"), `${lines.length} headers${code ? " and body" : ""}`);
   if (kind !== "example") say(sentences(part("head").textContent, message, todo));
 }
@@ -163,7 +158,7 @@ export function drawPrints(usage) {
   }
   for (const [index, name] of all("#legend > span").entries()) {
     const number = counts[index - 1];
-    hide(name, index === 0 ? counts.some(Boolean) : !number);
+    mark(name, "hidden", (index === 0 ? counts.some(Boolean) : !number) && "");
     for (const bold of name.querySelectorAll("b")) write(bold, `${number}`);
   }
   const per = perPrint(usage.limit);
