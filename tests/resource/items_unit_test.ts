@@ -1,15 +1,8 @@
-import { assert, assertEquals, assertLess, assertRejects, assertStrictEquals } from "@std/assert";
+import { assertEquals, assertLess, assertRejects, assertStrictEquals } from "@std/assert";
 import { CorruptRow, encodeText, Store, Transactions, Versions } from "../../src/engine/mod.ts";
-import {
-  type Item,
-  type ItemPage,
-  Items,
-  type Owned,
-  type Resource,
-  resource,
-} from "../../src/resource/mod.ts";
+import { type Item, type ItemPage, Items, type Owned, type Resource } from "../../src/resource/mod.ts";
 import { type Disturbance, disturbed, onFile } from "../support/fake_kv.ts";
-import { THING_DECLARATION, THINGS } from "../support/things.ts";
+import { THINGS } from "../support/things.ts";
 
 const ACCOUNT = "a";
 
@@ -221,18 +214,4 @@ Deno.test("Items reads fields that were added later as their defaults, in the de
   const text = `{"id":1,"name":"Hammer","weight":7,"state":"used","isSpare":false,${LATER}}\na`;
   assertEquals([...new Set((await rowsOf(kv)).values())], [text]);
   assertEquals(idsIn(await things.items.list({ limit: 9, state: "used", isSpare: false }, ACCOUNT)), [1]);
-});
-
-Deno.test("Items names rows by the collection, so collections neither share them nor depend on their order", async () => {
-  using kv = await Deno.openKv(":memory:");
-  const others = resource({ ...THING_DECLARATION, name: "others", item: "Other" });
-  await new Collection(kv, others).add(numbered(1));
-  await thingsOn(kv).add(numbered(1));
-
-  assertEquals([...(await rowsOf(kv)).keys()].filter((name) => name.startsWith("items/")), [
-    "items/others/1",
-    "items/things/1",
-  ]);
-  assert((await kv.get(["ids", "others"])).versionstamp !== null);
-  assert((await kv.get(["versions", "things"])).versionstamp !== null);
 });
