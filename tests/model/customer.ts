@@ -1,8 +1,7 @@
-import type { Limits } from "../../src/limits/usage.ts";
 import { assert } from "@std/assert";
+import { DAY, MINUTE, SECOND } from "../../src/base/time.ts";
+import type { Limits } from "../../src/limits/usage.ts";
 
-const MINUTE = 60_000;
-const DAY = 86_400_000;
 /** A request that arrives within this time after the first refusal of a minute does not count toward a ban, in ms. */
 const UNAWARE = 5_000;
 /** A ban needs this many times as many strikes in a minute as the limit per minute. */
@@ -14,28 +13,37 @@ export interface Span {
   readonly to: number;
 }
 
+/** When something happens that has not happened. */
+const NEVER: Span = { from: Infinity, to: Infinity };
+
 /** An API key, and what responses have said about it. */
 export interface Key {
   readonly text: string;
   /** When it was issued, at the earliest and the latest. */
   readonly issued: Span;
   /** When it was replaced, at the earliest and the latest; `to` is Infinity if that is not certain. */
-  ended: Span | undefined;
+  ended: Span;
   /** When it expires if it stays valid after that, by the clock of the process that gets the request. */
   grace: Span | undefined;
 }
 
-/** The outcome of a request, and what its response says about the limits. */
-export interface Charge {
+/** A response: the outcome of a request, and what it says about the limits. */
+export interface Answer {
   /** Status, and error code if there is one. */
   readonly outcome: string;
   /** Seconds until the windows end; undefined if the response describes no windows of the account. */
   readonly untilReset: Limits | undefined;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Parses its body, whatever that is. */
+  readonly json: <Body extends object>() => Body;
 }
 
 /** A request: when it was sent and got its response, and what the clocks showed. */
 export interface Exchange extends Span {
   readonly key: Key;
+  /** Since when what it shows may be out of date. */
+  readonly since: number;
   /** If it was admitted, its key opened its account at this time or later. */
   readonly openFrom: number;
   /** The process's clock when the request arrived. */
@@ -54,21 +62,15 @@ export interface Faults {
   readonly mayRefuse: boolean;
 }
 
-const REFUSALS = ["429 rate_limit_minute", "429 rate_limit_day", "429 key_banned"];
-
-/** Reads the outcome and the limits from a response. */
-export async function chargeOf(response: Response): Promise<Charge> {
-  const problem = response.status < 400 ? undefined : await response.clone().json();
-  const outcome = problem === undefined ? `${response.status}` : `${response.status} ${problem.code}`;
-  const [, minute, day] = /"minute";r=\d+;t=(\d+), "day";r=\d+;t=(\d+)/
-    .exec(response.headers.get("ratelimit") ?? "") ?? [];
+/** Reads a response. */
+export async function answerOf(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const outcome = status < 400 ? `${status}` : `${status} ${JSON.parse(text).code}`;
+  const [, minute, day] =
+    /"minute";r=\d+;t=(\d+), "day";r=\d+;t=(\d+)/.exec(headers.get("ratelimit") ?? "") ?? [];
   const untilReset = minute && day ? { minute: Number(minute), day: Number(day) } : undefined;
-  return { outcome, untilReset };
-}
-
-/** Whether the account was charged, and the request admitted. */
-function isAdmitted({ outcome, untilReset }: Charge): boolean {
-  return untilReset !== undefined && !REFUSALS.includes(outcome);
+  return { outcome, untilReset, headers, text, json: () => JSON.parse(text) };
 }
 
 /** An account, and what responses have said about it. */
@@ -85,24 +87,27 @@ export class Customer {
   /** Number of requests that failed, which may have been charged. */
   failed = 0;
   /** When it was closed, at the earliest and the latest; `to` is Infinity if that is not certain. */
-  closed: Span | undefined;
+  closed = NEVER;
   isRemoved = false;
   /** Whether a client is rotating its key or closing it. */
   isChanging = false;
   /** When it was suspended and resumed, at the earliest and the latest. */
-  readonly suspensions: { begun: Span; ended: Span | undefined }[] = [];
+  readonly suspensions: { begun: Span; ended: Span }[] = [];
   /** A ban that a response confirmed: `from` in virtual time, `to` by the processes' clocks. */
   ban: Span | undefined;
   /** Number of admitted requests by window, and of refused ones that may count toward a ban by minute. */
   readonly #admitted: Map<string, number> = new Map();
-  readonly #strikes: Map<number, number> = new Map();
+  readonly #strikes: Map<string, number> = new Map();
   /** When the first refused request of each minute arrived. */
-  readonly #firstRefused: Map<number, number> = new Map();
+  readonly #firstRefused: Map<string, number> = new Map();
   #unbannedAt = -Infinity;
   #resetAt = -Infinity;
+  readonly #faults: Faults;
 
-  constructor(id: string, key: string, limits: Limits, created: Span) {
+  /** Faults are those so far. */
+  constructor(id: string, key: string, limits: Limits, created: Span, faults: Faults) {
     this.id = id;
+    this.#faults = faults;
     this.limits = [{ from: -Infinity, limits }];
     this.issue(key, created);
   }
@@ -122,44 +127,41 @@ export class Customer {
   /** Records a new key. It replaces the earlier ones, one of which may stay valid for a grace period. */
   issue(text: string, issued: Span, grace?: { readonly key: Key; readonly until: Span }): void {
     for (const key of this.keys) {
-      const isOver = key.ended !== undefined && key.ended.to < Infinity && key.grace === undefined;
-      if (isOver) continue;
-      key.ended = { from: Math.min(issued.from, key.ended?.from ?? Infinity), to: issued.to };
+      if (key.ended.to < Infinity && key.grace === undefined) continue; // It is over.
+      key.ended = { from: Math.min(issued.from, key.ended.from), to: issued.to };
       key.grace = key === grace?.key ? grace.until : undefined;
     }
-    this.keys.push({ text, issued, ended: undefined, grace: undefined });
+    this.keys.push({ text, issued, ended: NEVER, grace: undefined });
   }
 
   /** Records that a new key may be issued from now on. The returned function takes that back. */
   beginRotation(from: number): () => void {
     const before = this.keys.map((key) => ({ key, ended: key.ended }));
-    for (const key of this.keys) {
-      key.ended = { from: Math.min(from, key.ended?.from ?? Infinity), to: Infinity };
-    }
+    for (const key of this.keys) key.ended = { from: Math.min(from, key.ended.from), to: Infinity };
     return () => before.forEach(({ key, ended }) => key.ended = ended);
   }
 
   /** Records that it is being closed. Call the returned function with the time of success, or with none on failure. */
   beginClosing(from: number): (to?: number) => void {
     const before = this.closed;
-    const begun = { from: Math.min(from, before?.from ?? Infinity), to: before?.to ?? Infinity };
+    const begun = { from: Math.min(from, before.from), to: before.to };
     this.closed = begun;
     return (to) => {
-      if (to !== undefined) this.closed = { ...begun, to: Math.min(to, this.closed?.to ?? Infinity) };
+      if (to !== undefined) this.closed = { ...begun, to: Math.min(to, this.closed.to) };
       else if (this.closed === begun) this.closed = before;
     };
   }
 
   /** Records that it is being suspended. Call the returned function with the time of the reply. */
   beginSuspension(from: number): (to: number) => void {
-    const suspension = { begun: { from, to: Infinity }, ended: undefined };
+    const suspension = { begun: { from, to: Infinity }, ended: NEVER };
     this.suspensions.push(suspension);
     return (to) => void (suspension.begun = { from, to });
   }
 
   /** Records that it is being resumed. Call the returned function with the time of the reply. */
   endSuspensions(from: number): (to: number) => void {
-    const open = this.suspensions.filter(({ ended }) => ended === undefined);
+    const open = this.suspensions.filter(({ ended }) => ended === NEVER);
     for (const suspension of open) suspension.ended = { from, to: Infinity };
     return (to) => open.forEach((suspension) => suspension.ended = { from, to });
   }
@@ -180,117 +182,99 @@ export class Customer {
   }
 
   /** Checks a response against earlier ones, and records it. */
-  check(charge: Charge, exchange: Exchange, staleness: number, faults: Faults): void {
-    const since = exchange.from - staleness;
-    const span = { from: since, to: exchange.to };
-    if (charge.untilReset === undefined) return this.#checkUncharged(charge, exchange, span);
-    if (isAdmitted(charge)) {
-      const open = { from: exchange.openFrom, to: exchange.to };
-      assert(this.#mayBeValid(exchange, open), "Admitted with a key that was invalid all the time");
-      assert(this.#mayBeActive(open), "Admitted although the account was suspended all the time");
+  check({ outcome, untilReset }: Answer, exchange: Exchange): void {
+    if (untilReset === undefined) return this.#checkUncharged(outcome, exchange);
+    const full = /^429 rate_limit_(minute|day)$/.exec(outcome)?.[1];
+    if (full === undefined && outcome !== "429 key_banned") {
+      this.#checkOpen(exchange);
       if (exchange.maySpare) return void this.failed++;
     }
-    this.#checkLimits(charge, charge.untilReset, exchange, span, faults);
+    const { since, from } = exchange;
+    // A process with stale data may count it before the reset.
+    if (since < from && since <= this.#resetAt && this.#resetAt <= from) this.slack++;
+    if (outcome === "429 key_banned") return this.#checkBanned(untilReset, exchange);
+    if (full === "minute" || full === "day") return this.#checkFull(full, untilReset, exchange);
+    this.#checkAdmitted(untilReset, exchange);
   }
 
-  #checkUncharged({ outcome }: Charge, exchange: Exchange, span: Span): void {
+  #checkUncharged(outcome: string, { key, since, to, clockThen }: Exchange): void {
     if (outcome === "429 rotation_limit") this.failed++; // It was charged, but its headers describe another limit.
     if (outcome === "401 invalid_api_key") {
-      assert(!this.#isValid(exchange, span), "Refused with a key that was valid all the time");
+      const isCurrent = key.ended.from > to ||
+        (key.ended.to < Infinity && clockThen < (key.grace?.from ?? 0));
+      const isValid = isCurrent && key.issued.to <= since && this.closed.from > to;
+      assert(!isValid, "Refused with a key that was valid all the time");
     }
     if (outcome === "403 account_suspended") {
-      const maySuspend = this.suspensions.some(({ begun, ended }) =>
-        begun.from <= span.to && (ended?.to ?? Infinity) >= span.from
-      );
+      const maySuspend = this.suspensions.some(({ begun, ended }) => begun.from <= to && ended.to >= since);
       assert(maySuspend, "Refused as suspended although the account was active all the time");
     }
   }
 
-  #checkLimits(
-    { outcome }: Charge,
-    untilReset: Limits,
-    { clock, from: arrived, clockThen }: Exchange,
-    span: Span,
-    { losePermits, mayRefuse }: Faults,
-  ): void {
-    const inForce = this.#limitsIn(span);
-    // A process with stale data may count it before the reset.
-    const isStale = span.from < arrived;
-    if (isStale && span.from <= this.#resetAt && this.#resetAt <= arrived) this.slack++;
-    for (const unit of ["minute", "day"] as const) {
-      const length = unit === "minute" ? MINUTE : DAY;
-      const isFull = outcome === `429 rate_limit_${unit}`;
-      const isRefused = outcome.startsWith("429") && REFUSALS.includes(outcome);
-      if (isRefused && !isFull) continue;
-      const window = `${unit} ${windowOf(untilReset[unit], clock, length)}`;
-      if (!isRefused) {
-        const count = this.count(window) + 1;
-        this.#admitted.set(window, count);
-        const most = Math.max(...inForce.map((limits) => limits[unit])) + this.slack;
-        assert(count <= most, `Admitted ${count} of ${most} in ${window}`);
-      } else {
-        // Refusals of the minute count toward a ban, whichever window was full, if a client could already know of one.
-        const minute = windowOf(untilReset.minute, clock, MINUTE);
-        const first = Math.min(arrived, this.#firstRefused.get(minute) ?? Infinity);
-        this.#firstRefused.set(minute, first);
-        if (arrived > first + UNAWARE) this.#strikes.set(minute, (this.#strikes.get(minute) ?? 0) + 1);
-        if (losePermits || mayRefuse || this.wasReset) continue;
-        const least = Math.min(...inForce.map((limits) => limits[unit]));
-        const known = this.count(window) + this.unanswered + this.failed;
-        assert(known >= least, `Refused with ${known} of ${least} in ${window}`);
-      }
-    }
-    if (outcome === "429 key_banned") {
-      const strikes = Math.max(0, ...this.#strikes.values()) + this.unanswered + this.slack + 1;
-      const least = STRIKES * Math.min(...this.limits.map(({ limits }) => limits.minute));
-      // The first refusal may have been that of a request that got 503.
-      const isAllowed = this.ban || strikes >= least || this.wasReset || this.failed > 0;
-      assert(isAllowed, `Banned after ${strikes} strikes of ${least}`);
-      const to = clock.from + (untilReset.minute - 1) * 1_000;
-      if (span.from > this.#unbannedAt) this.ban ??= { from: span.to, to };
-    } else if (this.ban && !outcome.startsWith("429") && !losePermits && !mayRefuse) {
-      // Other processes may use their leases for two more seconds.
-      const isOver = clockThen >= this.ban.to || arrived <= this.ban.from + 5_000;
-      assert(
-        isOver,
-        `Admitted at ${arrived} (${clockThen}) although banned at ${this.ban.from} until ${this.ban.to}`,
-      );
-    }
+  /** Checks that the key may have opened the account when a request was admitted. */
+  #checkOpen({ key, openFrom, to, clockThen }: Exchange): void {
+    const mayBeCurrent = key.ended.to >= openFrom || clockThen < (key.grace?.to ?? 0);
+    const mayBeValid = mayBeCurrent && key.issued.from <= to && this.closed.to >= openFrom;
+    assert(mayBeValid, "Admitted with a key that was invalid all the time");
+    const isSuspended = this.suspensions.some(({ begun, ended }) => begun.to < openFrom && ended.from > to);
+    assert(!isSuspended, "Admitted although the account was suspended all the time");
   }
 
-  /** The limits in force at some time of the span. */
-  #limitsIn({ from, to }: Span): Limits[] {
+  #checkAdmitted(untilReset: Limits, exchange: Exchange): void {
+    const { clock, from, clockThen } = exchange;
+    for (const unit of ["minute", "day"] as const) {
+      const window = windowOf(unit, untilReset, clock);
+      const count = this.count(window) + 1;
+      this.#admitted.set(window, count);
+      const most = Math.max(...this.#limitsIn(unit, exchange)) + this.slack;
+      assert(count <= most, `Admitted ${count} of ${most} in ${window}`);
+    }
+    if (this.ban === undefined || this.#faults.losePermits || this.#faults.mayRefuse) return;
+    // Other processes may use their leases for two more seconds.
+    const isOver = clockThen >= this.ban.to || from <= this.ban.from + 5_000;
+    assert(
+      isOver,
+      `Admitted at ${from} (${clockThen}) although banned from ${this.ban.from} to ${this.ban.to}`,
+    );
+  }
+
+  #checkFull(unit: "minute" | "day", untilReset: Limits, exchange: Exchange): void {
+    const { clock, from } = exchange;
+    // Refusals of the minute count toward a ban, whichever window was full, if a client could already know of one.
+    const minute = windowOf("minute", untilReset, clock);
+    const first = Math.min(from, this.#firstRefused.get(minute) ?? Infinity);
+    this.#firstRefused.set(minute, first);
+    if (from > first + UNAWARE) this.#strikes.set(minute, (this.#strikes.get(minute) ?? 0) + 1);
+    const window = windowOf(unit, untilReset, clock);
+    if (this.#faults.losePermits || this.#faults.mayRefuse || this.wasReset) return;
+    const least = Math.min(...this.#limitsIn(unit, exchange));
+    const known = this.count(window) + this.unanswered + this.failed;
+    assert(known >= least, `Refused with ${known} of ${least} in ${window}`);
+  }
+
+  #checkBanned({ minute: untilEnd }: Limits, { since, to, clock }: Exchange): void {
+    const strikes = Math.max(0, ...this.#strikes.values()) + this.unanswered + this.slack + 1;
+    const least = STRIKES * Math.min(...this.limits.map(({ limits }) => limits.minute));
+    // The first refusal may have been that of a request that got 503.
+    const isAllowed = this.ban || strikes >= least || this.wasReset || this.failed > 0;
+    assert(isAllowed, `Banned after ${strikes} strikes of ${least}`);
+    if (since > this.#unbannedAt) this.ban ??= { from: to, to: clock.from + (untilEnd - 1) * SECOND };
+  }
+
+  /** The limits in force at some time of an exchange. */
+  #limitsIn(unit: "minute" | "day", { since, to }: Exchange): number[] {
     // Of two entries with the same time, either may have been in force.
     return this.limits.filter((entry, index) =>
-      entry.from <= to && (this.limits[index + 1]?.from ?? Infinity) >= from
-    ).map(({ limits }) => limits);
-  }
-
-  /** Whether the key may have been valid at some time of the span. */
-  #mayBeValid({ key, clockThen }: Exchange, { from, to }: Span): boolean {
-    const isInTime = key.ended === undefined || key.ended.to >= from || clockThen < (key.grace?.to ?? 0);
-    return isInTime && key.issued.from <= to && (this.closed === undefined || this.closed.to >= from);
-  }
-
-  /** Whether the key was certainly valid during the whole span. */
-  #isValid({ key, clockThen }: Exchange, { from, to }: Span): boolean {
-    const isInTime = key.ended === undefined || key.ended.from > to ||
-      (key.ended.to < Infinity && clockThen < (key.grace?.from ?? 0));
-    return isInTime && key.issued.to <= from && (this.closed === undefined || this.closed.from > to);
-  }
-
-  /** Whether the account may have been active at some time of the span. */
-  #mayBeActive({ from, to }: Span): boolean {
-    return !this.suspensions.some(({ begun, ended }) => begun.to < from && (ended?.from ?? Infinity) > to);
+      entry.from <= to && (this.limits[index + 1]?.from ?? Infinity) >= since
+    ).map(({ limits }) => limits[unit]);
   }
 }
 
-/** The start of the window of this length that ends in `seconds` by a clock in this range. */
-function windowOf(seconds: number, clock: Span, length: number): number {
-  const end = Math.floor((clock.to + seconds * 1_000) / length) * length;
-  assert(
-    end >= clock.from + (seconds - 1) * 1_000,
-    `A window of ${length} ms ends in ${seconds} s from ${clock.from} to ${clock.to}`,
-  );
-  return end - length;
+/** The window that ends when a response says, by a clock in this range. */
+function windowOf(unit: "minute" | "day", untilReset: Limits, clock: Span): string {
+  const length = unit === "minute" ? MINUTE : DAY;
+  const end = Math.floor((clock.to + untilReset[unit] * SECOND) / length) * length;
+  const isPossible = end >= clock.from + (untilReset[unit] - 1) * SECOND;
+  assert(isPossible, `The ${unit} ends in ${untilReset[unit]} s from ${clock.from} to ${clock.to}`);
+  return `${unit} ${end - length}`;
 }

@@ -9,26 +9,31 @@ export type Known = Pick<Thing, "id" | "name" | "state" | "isSpare">;
 type Content = string | null;
 
 /** A write that was applied, or may have been. */
-class Write {
+interface Write {
   readonly content: Content;
   readonly from: number;
   /** When its request ended; Infinity until then. */
-  to: number = Infinity;
+  to: number;
   /** Whether a response confirmed it. */
-  isConfirmed = false;
+  isConfirmed: boolean;
   /** Whether a response has shown its content. */
-  wasSeen = false;
+  wasSeen: boolean;
+}
 
-  constructor(content: Content, from: number) {
-    this.content = content;
-    this.from = from;
-  }
+function writeOf(content: Content, from: number): Write {
+  return { content, from, to: Infinity, isConfirmed: false, wasSeen: false };
+}
 
-  /** Records a response that confirms it. The earliest one determines `to`. */
-  confirm(to: number): void {
-    this.to = Math.min(to, this.isConfirmed ? this.to : Infinity);
-    this.isConfirmed = true;
-  }
+/** Records a response that confirms a write. The earliest one determines when it was applied at the latest. */
+function confirm(write: Write, to: number): void {
+  write.to = Math.min(to, write.isConfirmed ? write.to : Infinity);
+  write.isConfirmed = true;
+}
+
+/** A message that was sent: its id once it was accepted, and whether an operator took it. */
+interface Sent {
+  id?: string;
+  isTaken?: boolean;
 }
 
 /** The JSON of a thing. */
@@ -49,14 +54,10 @@ export class Expectations {
   readonly #etags: Map<number, string> = new Map();
   /** IDs and entity tags of the states that requests with If-Match replaced. */
   readonly #replaced: Set<string> = new Set();
-  /** IDs of messages by text. */
-  readonly #messages: Map<string, string> = new Map();
   /** Messages that were sent, by text. */
-  readonly #sent: Map<string, { isAccepted: boolean; isTaken: boolean }> = new Map();
-  /** First replies to requests with an Idempotency-Key, by the name or text that the request gives. */
-  readonly #replies: Map<string, string> = new Map();
-  /** Names and texts with a reply that was not a replay. */
-  readonly #firsts: Set<string> = new Set();
+  readonly #sent: Map<string, Sent> = new Map();
+  /** Replies to requests with an Idempotency-Key, by the name or text that the request gives. */
+  readonly #replies: Map<string, { readonly body: string; wasCarriedOut: boolean }> = new Map();
 
   /** Records that a client is about to give a thing this name. */
   give(name: string, from: number): void {
@@ -78,10 +79,10 @@ export class Expectations {
     this.#see(thing, etag);
     const writes = this.#writesOf(thing.id);
     const known = writes.find(({ content }) => content === textOf(thing));
-    const write = known ?? new Write(textOf(thing), span.from);
+    const write = known ?? writeOf(textOf(thing), span.from);
     if (known === undefined) writes.unshift(write);
     // If this is a replay, the write was applied even earlier.
-    write.confirm(span.to);
+    confirm(write, span.to);
   }
 
   /**
@@ -89,12 +90,12 @@ export class Expectations {
    * with whether the write was applied (undefined if that is unknown) and the time.
    */
   beginChange(id: number, content: Content, from: number): (isDone: boolean | undefined, to: number) => void {
-    const write = new Write(content, from);
+    const write = writeOf(content, from);
     const writes = this.#writesOf(id);
     writes.push(write);
     return (isDone, to) => {
       write.to = to;
-      if (isDone) write.confirm(to);
+      if (isDone) confirm(write, to);
       if (isDone !== false) return;
       assert(!write.wasSeen || content === null, `Thing ${id} was seen as ${content}, which was refused`);
       writes.splice(writes.indexOf(write), 1);
@@ -139,17 +140,14 @@ export class Expectations {
 
   /** Records that a client is about to send a message. */
   sending(text: string): void {
-    if (!this.#sent.has(text)) this.#sent.set(text, { isAccepted: false, isTaken: false });
+    if (!this.#sent.has(text)) this.#sent.set(text, {});
   }
 
   /** Records that a message was accepted. Throws if it has another id already. */
   accepted(text: string, id: string): void {
-    const known = this.#messages.get(text);
-    assert(known === undefined || known === id, `A message was accepted twice: ${text}`);
-    this.#messages.set(text, id);
     const sent = this.#sent.get(text);
-    assert(sent);
-    sent.isAccepted = true;
+    assert(sent && (sent.id ?? id) === id, `A message was accepted twice: ${text}`);
+    sent.id = id;
   }
 
   /** Checks and records messages that an operator took from the queue. */
@@ -164,25 +162,24 @@ export class Expectations {
 
   /** Asserts that every accepted message was taken. */
   assertAllTaken(): void {
-    const lost = [...this.#sent].filter(([, { isAccepted, isTaken }]) => isAccepted && !isTaken);
-    assertEquals(lost.map(([text]) => text), []);
+    assertEquals([...this.#sent].filter(([, { id, isTaken }]) => id !== undefined && !isTaken), []);
   }
 
   /** Checks a reply to a request with an Idempotency-Key: all are the same, and only one is not a replay. */
   replied(name: string, body: string, isReplay: boolean): void {
-    const first = this.#replies.get(name);
-    assert(first === undefined || first === body, `${name} got two different replies`);
-    this.#replies.set(name, body);
-    assert(isReplay || !this.#firsts.has(name), `${name} was carried out twice`);
-    if (!isReplay) this.#firsts.add(name);
+    const reply = this.#replies.get(name) ?? { body, wasCarriedOut: false };
+    assertEquals(body, reply.body, `${name} got two different replies`);
+    assert(isReplay || !reply.wasCarriedOut, `${name} was carried out twice`);
+    reply.wasCarriedOut ||= !isReplay;
+    this.#replies.set(name, reply);
   }
 
   /** Records a thing that is seen although no response has confirmed it. */
   #adopt(id: number, thing: Known | null, { to }: Span): void {
     const from = this.#given.get(thing?.name ?? "") ?? Infinity;
     assert(thing && from <= to, `Nobody created thing ${id}, ${thing?.name}`);
-    const write = new Write(textOf(thing), from);
-    write.confirm(to);
+    const write = writeOf(textOf(thing), from);
+    confirm(write, to);
     this.#writesOf(id).push(write);
   }
 

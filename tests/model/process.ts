@@ -1,6 +1,4 @@
-import type { ErrorRecord } from "../../src/app/log.ts";
 import { pause } from "../../src/base/time.ts";
-import type { Service } from "../../src/app/service.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import type { CommitResult, FakeKv, Network } from "../support/fake_kv.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
@@ -18,22 +16,29 @@ export interface Deployment {
   readonly maxStalenessMs: number;
 }
 
+/** What happens to one commit. */
+export interface Disturbed {
+  /** Delay of its reply, in ms. */
+  readonly lateness?: number;
+  /** Whether a server's reply is lost, so that Deno's client repeats the commit. */
+  readonly losesReply?: boolean;
+  /** Whether it applies seconds late and, on a server, gets no reply. */
+  readonly landsLate?: boolean;
+  /** Whether it fails, or the connection to a server breaks before the reply arrives. */
+  readonly breaks?: "before" | "after";
+}
+
 /** The network between a process and KV. */
-export class Wire implements Network {
+class Wire implements Network {
   readonly #time: VirtualTime;
   readonly #latency: number;
   readonly #isFile: boolean;
   isCut = false;
   pausedUntil = 0;
-  losesReply = false;
-  /** Delay of the reply to the next commit, in ms. */
-  lateness = 0;
-  /** Whether the next commit applies seconds late and, on a server, gets no reply. */
-  landsLate = false;
-  /** Whether the next commit fails, or the connection to a server breaks before the reply arrives. */
-  breaks: "before" | "after" | undefined;
   /** Until when commits fail as if a check did not hold. */
   refusesUntil = 0;
+  /** What happens to the next commit. */
+  next: Disturbed = {};
   /** Called with the values of each commit when it is sent. */
   onCommit: (values: readonly unknown[]) => void = () => {};
 
@@ -45,9 +50,8 @@ export class Wire implements Network {
 
   /** Ends all disturbances. */
   heal(): void {
-    this.losesReply = this.landsLate = false;
-    this.breaks = undefined;
-    this.lateness = this.refusesUntil = this.pausedUntil = 0;
+    this.next = {};
+    this.refusesUntil = this.pausedUntil = 0;
   }
 
   async read(): Promise<void> {
@@ -57,10 +61,8 @@ export class Wire implements Network {
 
   async commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult> {
     this.onCommit(values);
-    const { losesReply, landsLate, lateness, breaks } = this;
-    this.losesReply = this.landsLate = false;
-    this.breaks = undefined;
-    this.lateness = 0;
+    const { lateness = 0, losesReply, landsLate, breaks } = this.next;
+    this.next = {};
     await this.#travel();
     if (landsLate) {
       await pause(7_000);
@@ -72,7 +74,6 @@ export class Wire implements Network {
     await pause(lateness);
     await this.#travel();
     if (breaks === "after") throw new TypeError("connection reset");
-    // Deno's client repeats a commit if its reply is lost.
     return losesReply && !this.#isFile ? apply() : result;
   }
 
@@ -82,38 +83,32 @@ export class Wire implements Network {
   }
 }
 
-/** A process of the service. Clients and operators reach it only through `service.fetch`. */
-export class Process {
+/** A process of the service. Clients and operators reach it only through `app.fetch`. */
+export class Process extends Harness {
   readonly wire: Wire;
-  readonly clock: () => number;
   /** How many ms its clock has been ahead, the current value last. */
   readonly skews: number[];
-  /** Whether it was killed. Its later responses reach nobody. */
-  isDead = false;
-  readonly #harness: Harness;
+  override readonly expectsErrors: boolean = true;
+  readonly #time: VirtualTime;
 
   constructor(kv: FakeKv, time: VirtualTime, deployment: Deployment, skew: number) {
-    this.skews = [skew];
-    this.wire = new Wire(time, deployment);
-    this.clock = () => START + Math.floor(time.now) + this.skew;
-    this.#harness = new Harness(kv.connect(this.wire), {
+    const wire = new Wire(time, deployment);
+    super(kv.connect(wire), {
       maxStalenessMs: deployment.maxStalenessMs,
       ...(deployment.openServer ? { backend: deployment.openServer } : {}),
       signUpIsOpen: false,
       operatorToken: OPERATOR_TOKEN,
-      clock: this.clock,
+      clock: () => this.clock,
       clientAddress: (_request, { remoteAddr }) => "hostname" in remoteAddr ? remoteAddr.hostname : "",
     });
-    this.#harness.expectsErrors = true;
+    this.wire = wire;
+    this.skews = [skew];
+    this.#time = time;
   }
 
-  get service(): Service {
-    return this.#harness.app;
-  }
-
-  /** Errors that it has logged. */
-  get errors(): readonly ErrorRecord[] {
-    return this.#harness.errors;
+  /** What its clock shows. */
+  get clock(): number {
+    return START + Math.floor(this.#time.now) + this.skew;
   }
 
   /** How many ms its clock is ahead. */
@@ -121,13 +116,8 @@ export class Process {
     return this.skews.at(-1) ?? 0;
   }
 
-  /** Kills it. Commits that it has sent may still arrive. */
-  kill(): void {
-    this.isDead = this.wire.isCut = true;
-  }
-
-  /** Stops as `main.ts` does. */
-  async stop(): Promise<void> {
-    await this.#harness.stop();
+  /** Whether it was killed. Commits that it has sent may still arrive, but its later responses reach nobody. */
+  get isDead(): boolean {
+    return this.wire.isCut;
   }
 }

@@ -1,5 +1,6 @@
-import type { Limits } from "../../src/limits/usage.ts";
 import fc from "fast-check";
+import type { Limits } from "../../src/limits/usage.ts";
+import type { Disturbed } from "./process.ts";
 
 /** Number of processes that serve the accounts. */
 export const PROCESSES = 3;
@@ -10,20 +11,11 @@ export const LIMITS: readonly Limits[] = [
   { minute: 1_000, day: 1_500 },
 ];
 
+const USUAL = ["nowhere", "nowhere", "page", "get", "create", "create once"] as const;
+const RARE = ["patch", "patch", "patch if match", "patch if match", "delete", "send", "send once"] as const;
+
 /** What a client requests. */
-export type Operation =
-  | "nowhere"
-  | "page"
-  | "get"
-  | "create"
-  | "create once"
-  | "patch"
-  | "patch if match"
-  | "delete"
-  | "send"
-  | "send once"
-  | "rotate"
-  | "close";
+export type Operation = typeof USUAL[number] | typeof RARE[number] | "rotate" | "close";
 
 /** Simultaneous requests of an account to a process. */
 export interface RequestStep {
@@ -40,20 +32,8 @@ export interface RequestStep {
   readonly bodyAfter: number;
 }
 
-/** An event: requests, time that passes, a fault, or a command of an operator. */
-export type Step =
-  | RequestStep
-  | { readonly kind: "advance"; readonly ms: number }
-  | { readonly kind: "edge"; readonly process: number }
-  | {
-    readonly kind: "skew" | "pause" | "late reply" | "refuse";
-    readonly process: number;
-    readonly ms: number;
-  }
-  | {
-    readonly kind: "crash" | "stop" | "lose reply" | "land late" | "break before" | "break after";
-    readonly process: number;
-  }
+/** A command of an operator. */
+export type Command =
   | { readonly kind: "plan"; readonly account: number; readonly limits: Limits }
   | { readonly kind: "rotate"; readonly account: number; readonly graceSeconds: number }
   | {
@@ -61,35 +41,47 @@ export type Step =
     readonly account: number;
   };
 
+/** An event: requests, time that passes, a fault, or a command of an operator. */
+export type Step =
+  | RequestStep
+  | Command
+  | { readonly kind: "advance"; readonly ms: number }
+  | { readonly kind: "skew" | "pause" | "refuse"; readonly process: number; readonly ms: number }
+  | { readonly kind: "edge" | "crash" | "stop"; readonly process: number }
+  | { readonly kind: "disturb"; readonly process: number; readonly next: Disturbed };
+
 const process = fc.nat(PROCESSES - 1);
 const account = fc.nat(LIMITS.length - 1);
-const one = <Kind extends Step["kind"]>(...kinds: Kind[]) => fc.constantFrom(...kinds);
+const limits = fc.constantFrom(...LIMITS);
+const operation = fc.oneof(
+  { weight: 2, arbitrary: fc.constantFrom<Operation>(...USUAL) },
+  { weight: 1, arbitrary: fc.constantFrom<Operation>(...RARE) },
+);
 const upTo = (max: number) => fc.integer({ min: 1, max });
+const one = <Kind extends Step["kind"]>(...kinds: Kind[]) => fc.constantFrom(...kinds);
 const often = <Value>(weight: number, usual: Value, rare: fc.Arbitrary<Value>) =>
   fc.oneof({ weight, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: rare });
 
-const usual = fc.constantFrom<Operation>("nowhere", "nowhere", "page", "get", "create", "create once");
-const rare = fc.constantFrom<Operation>(
-  "patch",
-  "patch",
-  "patch if match",
-  "patch if match",
-  "delete",
-  "send",
-  "send once",
-);
-const request: fc.Arbitrary<RequestStep> = fc.record({
+const wait = (ms: number): Step => ({ kind: "advance", ms });
+const disturb = (process: number, next: Disturbed): Step => ({ kind: "disturb", process, next });
+/** Simultaneous requests; by default, to process 0 with the current key. */
+const send = (count: number, operation: Operation, more: Partial<RequestStep>): Step => ({
+  ...{ kind: "request", process: 0, account: 0, count, operation, pick: 0, keysAgo: 0, bodyAfter: 0 },
+  ...more,
+});
+
+const request: fc.Arbitrary<Step> = fc.record({
   kind: one("request"),
   process,
   account,
   count: fc.oneof(upTo(3), upTo(80)),
-  operation: fc.oneof({ weight: 2, arbitrary: usual }, { weight: 1, arbitrary: rare }),
+  operation,
   pick: fc.nat(3),
   keysAgo: often(12, 0, upTo(3)),
   bodyAfter: often(8, 0, upTo(4_000)),
 });
-/** Requests that change the account of the client. */
-const own: fc.Arbitrary<RequestStep> = fc.record({
+/** A request that changes the account of the client. */
+const own: fc.Arbitrary<Step> = fc.record({
   kind: one("request"),
   process,
   account,
@@ -99,68 +91,76 @@ const own: fc.Arbitrary<RequestStep> = fc.record({
   keysAgo: often(6, 0, fc.constant(1)),
   bodyAfter: often(4, 0, upTo(4_000)),
 });
-const advance = fc.record({ kind: one("advance"), ms: fc.oneof(upTo(60), upTo(1_000), upTo(40_000)) });
-const graceSeconds = fc.constantFrom(0, 60, 5);
-const others: fc.Arbitrary<Step>[] = [
-  fc.record({ kind: one("edge"), process }),
-  fc.record({ kind: one("skew"), process, ms: fc.integer({ min: -5_000, max: 5_000 }) }),
-  fc.record({ kind: one("lose reply"), process }),
-  fc.record({ kind: one("late reply"), process, ms: upTo(300) }),
-  fc.record({ kind: one("stop"), process }),
-  fc.record({ kind: one("refuse"), process, ms: upTo(12_000) }),
-  fc.record({ kind: one("plan"), account, limits: fc.constantFrom(...LIMITS) }),
-  fc.record({ kind: one("reset", "unban"), account }),
-  fc.record({ kind: one("rotate"), account, graceSeconds }),
-  fc.record({ kind: one("suspend", "resume", "resume"), account }),
+const singles: fc.Arbitrary<Step>[] = [
   own,
+  fc.record({ kind: one("edge"), process }),
+  fc.record({ kind: one("stop"), process }),
+  fc.record({ kind: one("skew"), process, ms: fc.integer({ min: -5_000, max: 5_000 }) }),
+  fc.record({ kind: one("refuse"), process, ms: upTo(12_000) }),
+  fc.record({ kind: one("disturb"), process, next: fc.record({ losesReply: fc.constant(true) }) }),
+  fc.record({ kind: one("disturb"), process, next: fc.record({ lateness: upTo(300) }) }),
+  fc.record({ kind: one("plan"), account, limits }),
+  fc.record({ kind: one("rotate"), account, graceSeconds: fc.constantFrom(0, 60, 5) }),
+  fc.record({ kind: one("reset", "unban"), account }),
+  fc.record({ kind: one("suspend", "resume", "resume"), account }),
+  fc.record({ kind: one("close"), account }),
+  fc.record({ kind: one("replace"), account }),
 ];
-const plain = { kind: "request", pick: 0, keysAgo: 0, bodyAfter: 0 } as const;
+
 /** A plan changes while a commit that takes a lease waits for its reply; a new key makes processes read the account. */
-const overtaken = fc.record({ process, account, limits: fc.constantFrom(...LIMITS), ms: upTo(300) }).map(
+const overtaken = fc.record({ process, account, limits, ms: upTo(300) }).map(
   ({ process, account, limits, ms }): Step[] => [
-    { ...plain, process, account, count: 20, operation: "nowhere" },
-    { kind: "advance", ms: 30 },
-    { kind: "late reply", process, ms },
-    { ...plain, process, account, count: 20, operation: "nowhere" },
-    { kind: "advance", ms: 10 },
+    send(20, "nowhere", { process, account }),
+    wait(30),
+    disturb(process, { lateness: ms }),
+    send(20, "nowhere", { process, account }),
+    wait(10),
     { kind: "plan", account, limits },
     { kind: "rotate", account, graceSeconds: 60 },
-    { ...plain, process, account, count: 2, operation: "nowhere" },
+    send(2, "nowhere", { process, account }),
   ],
+);
+
+const change = fc.oneof(
+  fc.record({ kind: one("suspend", "resume", "close", "reset", "replace"), account }),
+  fc.record({ kind: one("rotate"), account, graceSeconds: fc.constant(0) }),
+  fc.record({ kind: one("plan"), account, limits: fc.constant({ minute: 8, day: 20 }) }),
 );
 /** A process has an account and a thing in memory when the account is changed through another process. */
 const outdated = fc.record({
   process,
-  account,
-  change: fc.constantFrom("suspend", "resume", "close", "rotate", "plan", "reset", "replace"),
-  operation: fc.oneof(usual, rare),
+  change,
+  operation,
   ms: fc.nat(60),
   bodyAfter: often(2, 0, upTo(2_000)),
-}).map(({ process, account, change, operation, ms, bodyAfter }): Step[] => [
-  { ...plain, process, account, count: 2, operation: "create" },
-  { ...plain, process, account, count: 3, operation: "nowhere" },
-  { kind: "advance", ms },
-  { ...plain, process, account, count: 3, operation, bodyAfter },
-  { kind: "advance", ms: 5 },
-  changeOf(change, account),
-  { ...plain, process, account, count: 3, operation },
-  { ...plain, process, account, count: 1, operation, keysAgo: 1 },
-]);
+}).map(
+  ({ process, change, operation, ms, bodyAfter }): Step[] => {
+    const { account } = change;
+    return [
+      send(2, "create", { process, account }),
+      send(3, "nowhere", { process, account }),
+      wait(ms),
+      send(3, operation, { process, account, bodyAfter }),
+      wait(5),
+      change,
+      send(3, operation, { process, account }),
+      send(1, operation, { process, account, keysAgo: 1 }),
+    ];
+  },
+);
+
 /** All processes change the same thing. */
 const contended = fc.record({ account, bodyAfter: fc.nat(20) }).map(({ account, bodyAfter }): Step[] => [
-  { ...plain, process: 0, account, count: 1, operation: "create" },
-  { kind: "advance", ms: 400 },
-  ...[0, 1, 2, 0].map((process, pick): Step => ({
-    ...plain,
-    process,
-    account,
-    count: 2,
-    operation: (["patch if match", "patch", "patch if match", "delete"] as const)[pick] ?? "get",
-    bodyAfter: bodyAfter * pick,
-  })),
-  { kind: "advance", ms: 100 },
-  { ...plain, process: 1, account, count: 1, operation: "get" },
+  send(1, "create", { account }),
+  wait(400),
+  send(2, "patch if match", { account }),
+  send(2, "patch", { account, process: 1, pick: 1, bodyAfter }),
+  send(2, "patch if match", { account, process: 2, pick: 2, bodyAfter: 2 * bodyAfter }),
+  send(2, "delete", { account, pick: 3, bodyAfter: 3 * bodyAfter }),
+  wait(100),
+  send(1, "get", { account, process: 1 }),
 ]);
+
 /** All processes get the same request with the same Idempotency-Key. */
 const duplicated = fc.record({
   account,
@@ -168,10 +168,10 @@ const duplicated = fc.record({
   operation: fc.constantFrom<Operation>("create once", "send once"),
   ms: fc.nat(40),
 }).map(({ account, pick, operation, ms }): Step[] => [
-  { ...plain, process: 0, account, pick, count: 3, operation },
-  { ...plain, process: 1, account, pick, count: 3, operation },
-  { kind: "advance", ms },
-  { ...plain, process: 2, account, pick, count: 2, operation },
+  send(3, operation, { account, pick }),
+  send(3, operation, { account, pick, process: 1 }),
+  wait(ms),
+  send(2, operation, { account, pick, process: 2 }),
 ]);
 
 /**
@@ -179,77 +179,52 @@ const duplicated = fc.record({
  * was not in memory yet.
  */
 export function stuckBehind(process: number, operation: Operation, ms: number): Step[] {
-  const change = (pick: number): Step => ({
-    ...plain,
-    process,
-    account: 2,
-    count: 1,
-    operation: "patch",
-    pick,
-  });
-  const wait = (ms: number): Step => ({ kind: "advance", ms });
-  const hang: Step = { kind: "land late", process };
+  const change = (pick: number) => [send(1, "patch", { process, account: 2, pick }), wait(20)];
+  const hang = disturb(process, { landsLate: true });
   return [
-    { ...plain, process, account: 2, count: 4, operation: "create" },
+    send(4, "create", { process, account: 2 }),
     wait(1_000),
     { kind: "rotate", account: 1, graceSeconds: 0 },
-    { ...plain, process, account: 2, count: 6, operation: "nowhere" },
+    send(6, "nowhere", { process, account: 2 }),
     wait(400),
-    { ...plain, process, account: 2, count: 3, operation: "nowhere" },
-    { ...plain, process, account: 1, count: 1, operation, pick: 3 },
+    send(3, "nowhere", { process, account: 2 }),
+    send(1, operation, { process, account: 1, pick: 3 }),
     wait(150 + ms),
-    ...[0, 1, 2].flatMap((pick) => [change(pick), wait(20)]),
+    ...[change(0), change(1), change(2)].flat(),
     wait(20),
     ...[hang, wait(20), hang, wait(20), hang],
     wait(8_000),
   ];
 }
 
-const stuck = fc.record({ process, operation: fc.constantFrom<Operation>("create", "patch"), ms: fc.nat(30) })
-  .map(({ process, operation, ms }) => stuckBehind(process, operation, ms));
-
 const step: fc.Arbitrary<Step[]> = fc.oneof(
   { weight: 12, arbitrary: request.map((step) => [step]) },
-  { weight: 12, arbitrary: advance.map((step) => [step]) },
+  { weight: 12, arbitrary: fc.oneof(upTo(60), upTo(1_000), upTo(40_000)).map((ms) => [wait(ms)]) },
   { weight: 2, arbitrary: outdated },
-  ...[...others.map((other) => other.map((step) => [step])), overtaken, contended, duplicated]
-    .map((arbitrary) => ({ weight: 1, arbitrary })),
-  ...["close", "replace"].map((change) => ({
-    weight: 1,
-    arbitrary: account.map((account) => [changeOf(change, account)]),
-  })),
+  ...singles.map((single) => single.map((step) => [step])),
+  ...[overtaken, contended, duplicated],
 );
+
+const lost = fc.constantFrom<Disturbed>({ landsLate: true }, { breaks: "before" }, { breaks: "after" });
+const stuck = fc.record({
+  process,
+  operation: fc.constantFrom<Operation>("create", "patch"),
+  ms: fc.nat(30),
+});
 const fault: fc.Arbitrary<Step[]> = fc.oneof(
-  fc.record({ kind: one("crash", "land late", "break before", "break after", "break after"), process }).map((
-    step,
-  ) => [step]),
+  fc.record({ kind: one("disturb"), process, next: lost }).map((step) => [step]),
+  fc.record({ kind: one("crash"), process }).map((step) => [step]),
   fc.record({ kind: one("pause"), process, ms: upTo(8_000) }).map((step) => [step]),
-  stuck,
+  stuck.map(({ process, operation, ms }) => stuckBehind(process, operation, ms)),
 );
 
-/** Steps without faults that can lose permits. */
-export const calm: fc.Arbitrary<Step[]> = flat(step);
-/** Steps with crashes, long pauses, and commits that fail or apply late. */
-export const rough: fc.Arbitrary<Step[]> = flat(
-  fc.oneof({ weight: 8, arbitrary: step }, { weight: 1, arbitrary: fault }),
-);
-
-function flat(steps: fc.Arbitrary<Step[]>): fc.Arbitrary<Step[]> {
+function sequence(steps: fc.Arbitrary<Step[]>): fc.Arbitrary<Step[]> {
   return fc.array(steps, { maxLength: 60, size: "max" }).map((steps) => steps.flat());
 }
 
-function changeOf(change: string, account: number): Step {
-  switch (change) {
-    case "rotate":
-      return { kind: "rotate", account, graceSeconds: 0 };
-    case "plan":
-      return { kind: "plan", account, limits: { minute: 8, day: 20 } };
-    case "suspend":
-    case "resume":
-    case "close":
-    case "replace":
-      return { kind: change, account };
-    default:
-      return { kind: "reset", account };
-  }
-}
+/** Steps without faults that can lose permits. */
+export const calm: fc.Arbitrary<Step[]> = sequence(step);
+/** Steps with crashes, long pauses, and commits that fail or apply late. */
+export const rough: fc.Arbitrary<Step[]> = sequence(
+  fc.oneof({ weight: 8, arbitrary: step }, { weight: 1, arbitrary: fault }),
+);

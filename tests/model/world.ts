@@ -1,44 +1,32 @@
-import { dayOf } from "../../src/base/time.ts";
 import { assert, assertEquals } from "@std/assert";
-import { dayTotalKey } from "../../src/limits/usage_days.ts";
-import { decodeUsage, type Limits, usageKey } from "../../src/limits/usage.ts";
-import type { Log } from "../../src/app/log.ts";
-import { pause } from "../../src/base/time.ts";
-import { decodeJson } from "../../src/engine/row.ts";
+import { accountKey } from "../../src/accounts/account.ts";
 import { sweepAll } from "../../src/app/sweeper.ts";
-import { operate, operated, type Outcome } from "../support/desk.ts";
+import { DAY, dayOf, MINUTE, pause, SECOND } from "../../src/base/time.ts";
+import { decodeJson } from "../../src/engine/row.ts";
+import { decodeUsage, type Limits, usageKey } from "../../src/limits/usage.ts";
+import { dayTotalKey } from "../../src/limits/usage_days.ts";
+import { JSON_TYPE } from "../support/client.ts";
+import { operate, type Outcome } from "../support/desk.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { findFaults } from "../support/stored_rows.ts";
 import { HAMMER, OF_THINGS, type Thing } from "../support/things.ts";
 import { seededRandom, VirtualTime } from "../support/time.ts";
-import { type Charge, chargeOf, Customer, type Exchange, type Key, type Span } from "./customer.ts";
+import { type Answer, answerOf, Customer, type Exchange, type Key, type Span } from "./customer.ts";
 import { Expectations, type Known, textOf } from "./expectations.ts";
 import { type Deployment, Process, START } from "./process.ts";
-import { LIMITS, PROCESSES, type RequestStep, type Step } from "./steps.ts";
+import { type Command, LIMITS, type Operation, PROCESSES, type RequestStep, type Step } from "./steps.ts";
 
-const MINUTE = 60_000;
 const STATES = ["new", "used", "lost"] as const;
 /** Errors that may be logged: failures of KV. */
 const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved)/;
 const DECODER = new TextDecoder();
 /** When everything has expired, in ms after the start. */
-const LONG_AFTER = 100 * 24 * 60 * MINUTE;
+const LONG_AFTER = 100 * DAY;
 /** Tables with rows that do not expire. Those of commits are the markers of the process that has swept the others. */
-const KEPT = [
-  "account_references",
-  "accounts",
-  "api_keys",
-  "commits",
-  "ids",
-  "items",
-  "items_by",
-  "schema",
-  "usage",
-  "versions",
-];
+const KEPT = /^(account_references|accounts|api_keys|commits|ids|items|items_by|schema|usage|versions)$/;
 /** If a body arrives longer than this after its headers, its account is checked again, in ms. */
 const SLOW_BODY = 1_000;
-const JSON_TYPE = { "content-type": "application/json" };
+const NOT_FOUND = "404 thing_not_found";
 const ROTATION = "POST /v1/account/key";
 
 /** A request to send, and how its response is checked. */
@@ -48,7 +36,7 @@ interface Call {
   readonly json?: object;
   /** A name or text that only this request gives. */
   readonly only?: string;
-  readonly answered?: (response: Response, charge: Charge, exchange: Exchange) => Promise<void> | void;
+  readonly answered?: (answer: Answer, exchange: Exchange) => void;
   /** Called if it got 503 or no response, so it may have been carried out. */
   readonly lost?: (span: Span) => void;
 }
@@ -62,10 +50,10 @@ export class World implements Disposable {
   readonly #random = Math.random;
   readonly #kv: FakeKv = new FakeKv();
   readonly #deployment: Deployment;
-  readonly #processes: Process[];
+  /** The processes of each index, the current one last. Those before it were stopped or killed. */
+  readonly #processes: readonly Process[][];
+  /** A process without faults, which operators use. */
   readonly #operator: Process;
-  /** Processes that have been stopped or killed. */
-  readonly #gone: Process[] = [];
   /** The accounts of each index of `LIMITS`; the last one replaced those before. */
   readonly #customers: Customer[][] = [];
   readonly #expectations: Expectations = new Expectations();
@@ -79,7 +67,7 @@ export class World implements Disposable {
   constructor(deployment: Deployment) {
     Math.random = seededRandom(1);
     this.#deployment = deployment;
-    this.#processes = Array.from({ length: PROCESSES }, () => this.#start(0));
+    this.#processes = Array.from({ length: PROCESSES }, () => [this.#start(0)]);
     this.#operator = new Process(this.#kv, this.#time, { ...deployment, maxStalenessMs: 0 }, 0);
   }
 
@@ -114,7 +102,7 @@ export class World implements Disposable {
         return await this.#time.advance(step.ms);
       case "edge":
         // To the last millisecond of a minute, or of the day, by this process's clock.
-        return await this.#time.advance(MINUTE - 1 - this.#process(step.process).clock() % MINUTE);
+        return await this.#time.advance(MINUTE - 1 - this.#process(step.process).clock % MINUTE);
       case "skew":
         this.#process(step.process).skews.push(step.ms);
         return;
@@ -126,89 +114,77 @@ export class World implements Disposable {
         this.#faults.mayRefuse = true;
         this.#process(step.process).wire.refusesUntil = this.#time.now + step.ms;
         return;
-      case "late reply":
-        this.#process(step.process).wire.lateness = step.ms;
-        return;
-      case "lose reply":
-        this.#process(step.process).wire.losesReply = true;
-        return;
-      case "land late":
-        this.#faults.losePermits = true;
-        this.#process(step.process).wire.landsLate = true;
-        return;
-      case "break before":
-      case "break after":
-        this.#faults.losePermits = true;
-        this.#process(step.process).wire.breaks = step.kind === "break after" ? "after" : "before";
+      case "disturb":
+        this.#faults.losePermits ||= step.next.landsLate === true || step.next.breaks !== undefined;
+        Object.assign(this.#process(step.process).wire.next, step.next);
         return;
       case "crash":
         this.#faults.losePermits = true;
-        this.#process(step.process).kill();
+        this.#process(step.process).wire.isCut = true;
         return this.#replaceProcess(step.process);
       case "stop": {
         const process = this.#process(step.process);
         process.wire.refusesUntil = 0;
         await this.#time.advance(3 * this.#deployment.latency);
-        await this.#time.until(process.stop(), 60_000);
+        await this.#time.until(process.stop(), MINUTE);
         return this.#replaceProcess(step.process);
       }
-      case "plan":
-        return await this.#changePlan(this.#customer(step.account), step.limits);
       default:
-        return await this.#administer(step);
+        return await this.#administer(step, this.#customer(step.account));
     }
   }
 
-  async #administer(step: Extract<Step, { readonly account: number }>): Promise<void> {
-    const customer = this.#customer(step.account);
+  async #administer(step: Command, customer: Customer): Promise<void> {
     const { id } = customer;
     switch (step.kind) {
+      case "plan":
+        return await this.#changePlan(customer, step.limits);
       case "reset":
-        if ((await this.#tryTo(["accounts", "reset", id])).done) customer.reset(this.#time.now);
+        if ((await this.#tryTo("accounts", "reset", id)).done) customer.reset(this.#time.now);
         return;
       case "unban":
-        await this.#tryTo(["accounts", "unban", id]);
+        await this.#tryTo("accounts", "unban", id);
         return customer.unban(this.#time.now);
-      case "rotate": {
-        // If a client rotated the key at the same time, the current key would be uncertain.
-        if (customer.isChanging) return;
-        const { graceSeconds } = step;
-        const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
-        const kept = customer.key;
-        // If a client's rotation got 503, its new key may be the current one, and then this one gets no grace.
-        const isCurrent = kept.ended === undefined;
-        const undo = customer.beginRotation(this.#time.now);
-        const { done, out, span } = await this.#tryTo(["accounts", "rotate", id, ...grace]);
-        undo();
-        const [from, to] = [span.from, span.to].map((at) => START + Math.floor(at) + graceSeconds * 1_000);
-        const until = { from: isCurrent ? from ?? 0 : 0, to: to ?? 0 };
-        if (done) customer.issue(out[0] ?? "", span, graceSeconds > 0 ? { key: kept, until } : undefined);
-        return;
-      }
+      case "rotate":
+        return await this.#rotateAsOperator(customer, step.graceSeconds);
       case "suspend": {
         const suspended = customer.beginSuspension(this.#time.now);
-        return suspended((await this.#tryTo(["accounts", "suspend", id])).span.to);
+        return suspended((await this.#tryTo("accounts", "suspend", id)).span.to);
       }
       case "resume": {
         const resumed = customer.endSuspensions(this.#time.now);
-        return resumed((await this.#tryTo(["accounts", "resume", id])).span.to);
+        return resumed((await this.#tryTo("accounts", "resume", id)).span.to);
       }
       case "close":
         return await this.#closeAsOperator(customer);
       case "replace":
-        return await this.#replaceCustomer(step.account);
+        return await this.#replaceCustomer(customer, step.account);
     }
   }
 
+  async #rotateAsOperator(customer: Customer, graceSeconds: number): Promise<void> {
+    // If a client rotated the key at the same time, the current key would be uncertain.
+    if (customer.isChanging) return;
+    const { key } = customer;
+    // If a client's rotation got 503, its new key may be the current one, and then this one gets no grace.
+    const isCurrent = key.ended.from === Infinity;
+    const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
+    const undo = customer.beginRotation(this.#time.now);
+    const { done, out, span } = await this.#tryTo("accounts", "rotate", customer.id, ...grace);
+    undo();
+    if (!done) return;
+    const endOf = (at: number) => START + Math.floor(at) + graceSeconds * SECOND;
+    const until = { from: isCurrent ? endOf(span.from) : 0, to: endOf(span.to) };
+    customer.issue(out[0] ?? "", span, graceSeconds > 0 ? { key, until } : undefined);
+  }
+
   /** Closes and deletes an account, and creates another in its place. */
-  async #replaceCustomer(index: number): Promise<void> {
-    const customer = this.#customer(index);
+  async #replaceCustomer(customer: Customer, index: number): Promise<void> {
     await this.#closeAsOperator(customer);
     await this.#time.advance(MINUTE);
     await this.#takeMessages();
-    const removed = await this.#tryTo(["accounts", "delete", customer.id]);
     // It is refused if a message has been queued since they were taken.
-    if (!removed.done) return;
+    if (!(await this.#tryTo("accounts", "delete", customer.id)).done) return;
     customer.isRemoved = true;
     const limits = LIMITS[index];
     assert(limits);
@@ -217,23 +193,16 @@ export class World implements Disposable {
 
   async #closeAsOperator(customer: Customer): Promise<void> {
     const closed = customer.beginClosing(this.#time.now);
-    const { done, span } = await this.#tryTo(["accounts", "close", customer.id]);
+    const { done, span } = await this.#tryTo("accounts", "close", customer.id);
     closed(done ? span.to : undefined);
   }
 
   async #createCustomer(limits: Limits): Promise<Customer> {
-    const numbers = ["--per-minute", `${limits.minute}`, "--per-day", `${limits.day}`];
-    const { out, err, span } = await this.#tryTo([
-      "accounts",
-      "create",
-      "a",
-      "--plan",
-      OF_THINGS.plans.own,
-      ...numbers,
-    ]);
+    const plan = ["--plan", OF_THINGS.plans.own, ...optionsOf(limits)];
+    const { out: [key = ""], err, span } = await this.#tryTo("accounts", "create", "a", ...plan);
     const [id = ""] = /acct_\w+/.exec(err.join()) ?? [];
-    assert(out[0] && id);
-    return new Customer(id, out[0], limits, span);
+    assert(key && id);
+    return new Customer(id, key, limits, span, this.#faults);
   }
 
   async #changePlan(customer: Customer, limits: Limits): Promise<void> {
@@ -242,51 +211,44 @@ export class World implements Disposable {
     const from = this.#time.now;
     // Until the change is confirmed, either may be in force.
     customer.limits.push({ from, limits }, { from, limits: before.limits });
-    const numbers = ["--per-minute", `${limits.minute}`, "--per-day", `${limits.day}`];
-    const { done } = await this.#tryTo(["accounts", "plan", customer.id, OF_THINGS.plans.own, ...numbers]);
+    const plan = [OF_THINGS.plans.own, ...optionsOf(limits)];
+    const { done } = await this.#tryTo("accounts", "plan", customer.id, ...plan);
     if (done) customer.limits.push({ from: this.#time.now, limits });
   }
 
   async #takeMessages(): Promise<void> {
-    const { out } = await this.#tryTo(["messages", "take", "100000"]);
-    const messages: { id: string; message: string }[] = out.map((line) => JSON.parse(line));
-    this.#expectations.took(messages);
-    const ids = messages.map(({ id }) => id).join("\n");
-    if (ids) {
-      await this.#operate(() => operated(this.#operator.service.fetch, ["messages", "remove", "-"], ids));
-    }
+    const { out } = await this.#tryTo("messages", "take", "100000");
+    this.#expectations.took(out.map((line) => JSON.parse(line)));
   }
 
   /** Runs a command that may fail, in a process without faults. */
-  async #tryTo(args: string[]): Promise<Outcome & { readonly done: boolean; readonly span: Span }> {
+  async #tryTo(...args: string[]): Promise<Outcome & { readonly done: boolean; readonly span: Span }> {
     const from = this.#time.now;
-    const outcome = await this.#operate(() => operate(this.#operator.service.fetch, args));
+    const outcome = await this.#time.until(operate(this.#operator.app.fetch, args), MINUTE);
     return { ...outcome, done: outcome.exit === 0, span: { from, to: this.#time.now } };
   }
 
-  #operate<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#time.until(work(), 60_000);
+  get #current(): Process[] {
+    return this.#processes.flatMap((some) => some.slice(-1));
   }
 
   #process(index: number): Process {
-    const process = this.#processes[index];
+    const process = this.#processes[index]?.at(-1);
     assert(process);
     return process;
   }
 
   #replaceProcess(index: number): void {
-    const before = this.#process(index);
-    this.#gone.push(before);
-    this.#processes[index] = this.#start(before.skew);
+    this.#processes[index]?.push(this.#start(this.#process(index).skew));
   }
 
   #start(skew: number): Process {
     const process = new Process(this.#kv, this.#time, this.#deployment, skew);
     process.wire.onCommit = (values) => {
-      const texts = values.map((value) => value instanceof Uint8Array ? DECODER.decode(value) : "");
+      const text = values.map((value) => value instanceof Uint8Array ? DECODER.decode(value) : "").join();
       for (const name of this.#givenUp) {
-        const isWritten = texts.some((text) => text.includes(`"${name}"`));
-        if (isWritten) this.#failures.push(new Error(`${name} was written after its request got 503`));
+        if (!text.includes(`"${name}"`)) continue;
+        this.#failures.push(new Error(`${name} was written after its request got 503`));
       }
     };
     return process;
@@ -313,9 +275,8 @@ export class World implements Disposable {
     const { customer, key } = this.#keyOf(step);
     const call = this.#callOf(step, customer, key);
     if (call === undefined) return;
-    const sent = { key, from: this.#time.now, clockThen: process.clock(), clocks: process.skews.length - 1 };
     customer.unanswered++;
-    const answered = this.#exchange(process, customer, call, sent, step)
+    const answered = this.#exchange(process, customer, call, key, step.bodyAfter)
       .catch((failure) => void this.#failures.push(failure))
       .finally(() => this.#pending.delete(answered));
     this.#pending.add(answered);
@@ -325,14 +286,15 @@ export class World implements Disposable {
     process: Process,
     customer: Customer,
     call: Call,
-    { key, from, clockThen, clocks }: { key: Key; from: number; clockThen: number; clocks: number },
-    { bodyAfter }: RequestStep,
+    key: Key,
+    bodyAfter: number,
   ): Promise<void> {
-    const response = await process.service.fetch(this.#requestOf(call, key, bodyAfter), {
-      remoteAddr: { transport: "tcp", hostname: `client ${++this.#serial}`, port: 1 },
-    });
+    const { now: from } = this.#time;
+    const { clock: clockThen, skews: { length } } = process;
+    const remoteAddr = { transport: "tcp", hostname: `client ${++this.#serial}`, port: 1 } as const;
+    const response = await process.app.fetch(this.#requestOf(call, key, bodyAfter), { remoteAddr });
     const to = this.#time.now;
-    const charge = await chargeOf(response);
+    const answer = await answerOf(response);
     customer.unanswered--;
     if (process.isDead || response.status === 503) {
       customer.failed++;
@@ -341,78 +303,58 @@ export class World implements Disposable {
     }
     assert(response.status < 500, `${response.status} for ${call.target}`);
     // If the clock was set in the meantime, it may have shown any of these times.
-    const skews = process.skews.slice(clocks);
+    const skews = process.skews.slice(length - 1);
     const clock = {
       from: START + Math.floor(from) + Math.min(...skews),
       to: START + Math.floor(to) + Math.max(...skews),
     };
-    const staleness = call.target.startsWith("GET ") ? this.#deployment.maxStalenessMs : 0;
+    const since = call.target.startsWith("GET ") ? from - this.#deployment.maxStalenessMs : from;
     const isLate = call.json !== undefined && response.ok && bodyAfter > SLOW_BODY;
-    const openFrom = isLate ? from + bodyAfter : from - staleness;
+    const openFrom = isLate ? from + bodyAfter : since;
     const maySpare = call.target === ROTATION;
-    const exchange: Exchange = { key, from, to, openFrom, clockThen, clock, maySpare };
-    customer.check(charge, exchange, staleness, this.#faults);
-    await call.answered?.(response, charge, exchange);
+    const exchange: Exchange = { key, from, to, since, openFrom, clockThen, clock, maySpare };
+    customer.check(answer, exchange);
+    call.answered?.(answer, exchange);
   }
 
   #requestOf({ target, headers = {}, json }: Call, key: Key, bodyAfter: number): Request {
     const [method = "GET", path = ""] = target.split(" ");
-    const authorization = `Bearer ${key.text}`;
-    if (json === undefined) {
-      return new Request(`http://localhost${path}`, { method, headers: { ...headers, authorization } });
-    }
-    const bytes = new TextEncoder().encode(JSON.stringify(json));
-    const slow = new ReadableStream({
-      async start(controller) {
-        await pause(bodyAfter);
-        controller.enqueue(bytes);
-        controller.close();
-      },
-    });
+    const bytes = json ? new TextEncoder().encode(JSON.stringify(json)) : null;
+    const body = bytes && bodyAfter > 0 ? slowly(bytes, bodyAfter) : bytes;
     return new Request(`http://localhost${path}`, {
       method,
-      headers: { ...JSON_TYPE, ...headers, authorization },
-      body: bodyAfter > 0 ? slow : bytes,
+      headers: { ...(bytes ? JSON_TYPE : {}), ...headers, authorization: `Bearer ${key.text}` },
+      body,
     });
   }
 
+  /** The request of a step; undefined if there is nothing to request. */
   #callOf({ operation, pick }: RequestStep, customer: Customer, key: Key): Call | undefined {
-    switch (operation) {
-      case "nowhere":
-        return { target: "GET /v1/nowhere" };
-      case "page":
-        return this.#page(pick);
-      case "get":
-        return this.#get(pick);
-      case "create":
-        return this.#create(`thing ${++this.#serial}`, {}, pick);
-      case "create once":
-        return this.#create(`thing ${customer.id} ${pick}`, { "idempotency-key": `${pick}` }, pick);
-      case "patch":
-        return this.#patch(pick, false);
-      case "patch if match":
-        return this.#patch(pick, true);
-      case "delete":
-        return this.#delete(pick);
-      case "send":
-        return this.#message(`message ${++this.#serial}`, {});
-      case "send once":
-        return this.#message(`message ${customer.id} ${pick}`, { "idempotency-key": `${pick}` });
-      case "rotate":
-        return this.#rotate(customer, key, pick * 60);
-      case "close":
-        return this.#close(customer);
-    }
+    const ofKey = { "idempotency-key": `${pick}` };
+    const calls: Record<Operation, () => Call | undefined> = {
+      "nowhere": () => ({ target: "GET /v1/nowhere" }),
+      "page": () => this.#page(pick),
+      "get": () => this.#get(pick),
+      "create": () => this.#create(`thing ${++this.#serial}`, undefined, pick),
+      "create once": () => this.#create(`thing ${customer.id} ${pick}`, ofKey, pick),
+      "patch": () => this.#change(pick, operation),
+      "patch if match": () => this.#change(pick, operation),
+      "delete": () => this.#change(pick, operation),
+      "send": () => this.#message(`message ${++this.#serial}`),
+      "send once": () => this.#message(`message ${customer.id} ${pick}`, ofKey),
+      "rotate": () => this.#rotate(customer, key, pick * 60),
+      "close": () => this.#close(customer),
+    };
+    return calls[operation]();
   }
 
   #page(pick: number): Call {
     const after = pick === 0 ? 0 : this.#expectations.ids[3 * pick] ?? 0;
     return {
       target: `GET /v1/things?limit=100${after > 0 ? `&cursor=${btoa(`${after}`).replaceAll("=", "")}` : ""}`,
-      answered: async (response, { outcome }, exchange) => {
+      answered: ({ outcome, json, headers }, exchange) => {
         if (outcome !== "200") return;
-        const things: Known[] = await response.json();
-        this.#expectations.sawPage(things, after, response.headers.has("link"), this.#since(exchange));
+        this.#expectations.sawPage(json<Known[]>(), after, headers.has("link"), this.#since(exchange));
       },
     };
   }
@@ -421,84 +363,68 @@ export class World implements Disposable {
     const id = this.#expectations.ids[pick] ?? 1;
     return {
       target: `GET /v1/things/${id}`,
-      answered: async (response, charge, exchange) => {
-        if (charge.outcome !== "200" && charge.outcome !== "404 thing_not_found") return;
-        const thing: Known | null = response.ok ? await response.json() : null;
-        this.#expectations.saw(id, thing, response.headers.get("etag"), this.#since(exchange));
+      answered: ({ outcome, json, headers }, exchange) => {
+        if (outcome !== "200" && outcome !== NOT_FOUND) return;
+        const thing = outcome === "200" ? json<Known>() : null;
+        this.#expectations.saw(id, thing, headers.get("etag"), this.#since(exchange));
       },
     };
   }
 
-  #create(name: string, headers: Record<string, string>, pick: number): Call {
+  #create(name: string, headers: Record<string, string> | undefined, pick: number): Call {
     const fields = { name, ...filtersOf(pick) };
     this.#expectations.give(name, this.#time.now);
     return {
       target: "POST /v1/things",
-      headers,
       json: { ...HAMMER, ...fields },
-      ...("idempotency-key" in headers ? {} : { only: name }),
-      answered: async (response, { outcome }, span) => {
-        if (outcome !== "201") return;
-        const text = await response.text();
-        const thing: Known = JSON.parse(text);
+      ...(headers ? { headers } : { only: name }),
+      answered: (answer, span) => {
+        if (answer.outcome !== "201") return;
+        const thing = answer.json<Known>();
         assertEquals(textOf(thing), textOf({ id: thing.id, ...fields }));
-        this.#expectations.created(thing, isReplay(response) ? null : response.headers.get("etag"), span);
-        if ("idempotency-key" in headers) this.#expectations.replied(name, text, isReplay(response));
+        this.#expectations.created(thing, isReplay(answer) ? null : answer.headers.get("etag"), span);
+        if (headers) this.#expectations.replied(name, answer.text, isReplay(answer));
       },
     };
   }
 
-  #patch(pick: number, isConditional: boolean): Call | undefined {
+  /** Changes or removes a thing. */
+  #change(pick: number, operation: Operation): Call | undefined {
     const id = this.#expectations.ids[pick];
     if (id === undefined) return undefined;
-    const etag = isConditional ? this.#expectations.etagOf(id) : undefined;
-    const fields = { name: `patched ${++this.#serial}`, ...filtersOf(this.#serial) };
-    const thing = { id, ...fields };
-    const ended = this.#expectations.beginChange(id, textOf(thing), this.#time.now);
+    const etag = operation === "patch if match" ? this.#expectations.etagOf(id) : undefined;
+    const name = `patched ${++this.#serial}`;
+    const fields = operation === "delete" ? null : { name, ...filtersOf(this.#serial) };
+    const thing = fields && { id, ...fields };
+    const ended = this.#expectations.beginChange(id, thing && textOf(thing), this.#time.now);
     return {
-      target: `PATCH /v1/things/${id}`,
+      target: `${fields ? "PATCH" : "DELETE"} /v1/things/${id}`,
       headers: etag === undefined ? {} : { "if-match": etag },
-      json: fields,
-      only: fields.name,
-      answered: (response, { outcome }, exchange) => {
-        ended(outcome === "200", exchange.to);
-        if (outcome === "404 thing_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
-        if (outcome !== "200") return;
+      ...(fields ? { json: fields, only: name } : {}),
+      answered: ({ outcome, headers }, exchange) => {
+        const isDone = outcome === (fields ? "200" : "204");
+        ended(isDone, exchange.to);
+        if (outcome === NOT_FOUND) this.#expectations.saw(id, null, null, this.#since(exchange));
+        if (!isDone || !thing) return;
         if (etag !== undefined) this.#expectations.replaced(id, etag);
-        this.#expectations.saw(id, thing, response.headers.get("etag"), exchange);
+        this.#expectations.saw(id, thing, headers.get("etag"), exchange);
       },
       lost: ({ to }) => ended(undefined, to),
     };
   }
 
-  #delete(pick: number): Call | undefined {
-    const id = this.#expectations.ids[pick];
-    if (id === undefined) return undefined;
-    const ended = this.#expectations.beginChange(id, null, this.#time.now);
-    return {
-      target: `DELETE /v1/things/${id}`,
-      answered: (_response, { outcome }, exchange) => {
-        ended(outcome === "204", exchange.to);
-        if (outcome === "404 thing_not_found") this.#expectations.saw(id, null, null, this.#since(exchange));
-      },
-      lost: ({ to }) => ended(undefined, to),
-    };
-  }
-
-  #message(text: string, headers: Record<string, string>): Call {
-    this.#expectations.sending(text);
+  #message(message: string, headers?: Record<string, string>): Call {
+    this.#expectations.sending(message);
     return {
       target: "POST /v1/messages",
-      headers,
-      json: { message: text },
-      ...("idempotency-key" in headers ? {} : { only: text }),
-      answered: async (response, { outcome }) => {
-        if (outcome !== "202") return;
-        const body = await response.text();
-        const { id, message } = JSON.parse(body);
-        assertEquals(message, text);
-        this.#expectations.accepted(text, id);
-        if ("idempotency-key" in headers) this.#expectations.replied(text, body, isReplay(response));
+      json: { message },
+      ...(headers ? { headers } : { only: message }),
+      answered: (answer) => {
+        if (answer.outcome !== "202") return;
+        const sent = answer.json<{ id: string; message: string }>();
+        assertEquals(sent.message, message);
+        this.#expectations.accepted(message, sent.id);
+        if (headers) this.#expectations.replied(message, answer.text, isReplay(answer));
       },
     };
   }
@@ -510,17 +436,16 @@ export class World implements Disposable {
     return {
       target: ROTATION,
       json: { graceSeconds },
-      answered: async (response, { outcome }, exchange) => {
+      answered: ({ outcome, json }, exchange) => {
         customer.isChanging = false;
         undo();
         if (outcome !== "201") return;
-        const { apiKey, previousKeyExpiresAt } = await response.json();
-        const until = Date.parse(previousKeyExpiresAt ?? "1970-01-01");
-        customer.issue(
-          apiKey,
-          exchange,
-          graceSeconds > 0 ? { key, until: { from: until, to: until } } : undefined,
-        );
+        const { apiKey, previousKeyExpiresAt } = json<
+          { apiKey: string; previousKeyExpiresAt: string | null }
+        >();
+        const at = Date.parse(previousKeyExpiresAt ?? "1970-01-01");
+        const grace = graceSeconds > 0 ? { key, until: { from: at, to: at } } : undefined;
+        customer.issue(apiKey, exchange, grace);
       },
       lost: () => void (customer.isChanging = false),
     };
@@ -532,7 +457,7 @@ export class World implements Disposable {
     const closed = customer.beginClosing(this.#time.now);
     return {
       target: "DELETE /v1/account",
-      answered: (_response, { outcome }, { to }) => {
+      answered: ({ outcome }, { to }) => {
         customer.isChanging = false;
         closed(outcome === "204" ? to : undefined);
       },
@@ -549,7 +474,7 @@ export class World implements Disposable {
   #assertHeld(): void {
     for (const { id } of this.#customers.flat()) {
       const row = this.#kv.rows.get(JSON.stringify(usageKey(id)));
-      const allowances = this.#processes.map(({ service }) => service.permits.of(id));
+      const allowances = this.#current.map(({ app }) => app.permits.of(id));
       const held = allowances.map((allowance) => allowance ? allowance.held : []);
       if (row === undefined || held.includes(undefined)) continue;
       const { epoch, minute, leasedToday } = decodeUsage(row);
@@ -562,23 +487,21 @@ export class World implements Disposable {
   }
 
   async #comeToRest(): Promise<void> {
-    for (const process of this.#processes) {
-      process.wire.heal();
-      process.skews.push(0);
+    for (const { wire, skews } of this.#current) {
+      wire.heal();
+      skews.push(0);
     }
     // By then, late commits have arrived and every request has its response.
     await this.#time.advance(30_000);
-    await this.#time.until(Promise.all(this.#pending), 60_000);
-    await Promise.all(this.#processes.map((process) => this.#time.until(process.stop(), 60_000)));
+    await this.#time.until(Promise.all(this.#pending), MINUTE);
+    await Promise.all(this.#current.map((process) => this.#time.until(process.stop(), MINUTE)));
     await this.#time.advance(100);
   }
 
   async #assertAtRest(): Promise<void> {
-    for (const customers of this.#customers) {
-      for (const customer of customers) this.#assertRows(customer);
-    }
+    for (const customer of this.#customers.flat()) this.#assertRows(customer);
     await this.#assertContent();
-    const errors = [...this.#processes, ...this.#gone].flatMap(({ errors }) => errors);
+    const errors = this.#processes.flat().flatMap(({ errors }) => errors);
     assertEquals(errors.filter(({ error }) => !STORE_FAILURE.test(error)), []);
     if (this.#deployment.openServer) this.#assertAppliedOnce();
     await this.#assertSwept();
@@ -586,35 +509,31 @@ export class World implements Disposable {
 
   /** Checks that no commit applies again if a server receives it again. */
   #assertAppliedOnce(): void {
-    const before = this.#versions();
+    const versions = () => [...this.#kv.rows].map(([name, { versionstamp }]) => `${name} ${versionstamp}`);
+    const before = versions();
     for (const repeat of this.#kv.repetitions) assertEquals(repeat().ok, false);
-    assertEquals(this.#versions(), before);
+    assertEquals(versions(), before);
   }
 
   /** Checks that only rows that are kept forever are left in the end. */
   async #assertSwept(): Promise<void> {
     const late = this.#start(LONG_AFTER);
-    const log: Log = {
-      error: (record) => this.#failures.push(record),
-      operator: () => {},
-      event: () => {},
-      flushed: () => Promise.resolve(),
+    const log = {
+      error: (record: unknown) => void this.#failures.push(record),
+      ...{ operator() {}, event() {}, flushed: () => Promise.resolve() },
     };
-    await this.#time.until(sweepAll(late.service.sweeps, late.clock(), log), LONG_AFTER);
+    await this.#time.until(sweepAll(late.app.sweeps, late.clock, log), LONG_AFTER);
     this.#throwFailures();
     const keys = [...this.#kv.rows.values()].map(({ key }) => key);
-    assertEquals(keys.filter(([table]) => !KEPT.includes(String(table))), []);
-    assertEquals(
-      new Set(keys.filter(([table]) => table === "commits").map(([, process]) => process)).size,
-      this.#deployment.openServer ? 1 : 0,
-    );
+    assertEquals(keys.filter(([table]) => !KEPT.test(String(table))), []);
+    const marked = new Set(keys.filter(([table]) => table === "commits").map(([, process]) => process));
+    assertEquals(marked.size, this.#deployment.openServer ? 1 : 0);
   }
 
   /** Checks the stored things and messages, and what an operator sees of them. */
   async #assertContent(): Promise<void> {
-    const now = { from: this.#time.now, to: this.#time.now };
-    const { out } = await this.#tryTo(["items", "things", "list", "--json"]);
-    this.#expectations.sawPage(out.map((line): Known => JSON.parse(line)), 0, false, now);
+    const { out, span } = await this.#tryTo("items", "things", "list", "--json");
+    this.#expectations.sawPage(out.map((line): Known => JSON.parse(line)), 0, false, span);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Things outlive the accounts that added them.
     assertEquals(faults.filter((fault) => !/^\["items".* has no matching \["accounts"/.test(fault)), []);
@@ -625,10 +544,8 @@ export class World implements Disposable {
   #assertRows(customer: Customer): void {
     const { id } = customer;
     if (customer.isRemoved) {
-      const left = [...this.#kv.rows.values()].map(({ key }) => key)
-        .filter(([table, owner]) => ["accounts", "usage"].includes(String(table)) && owner === id);
-      assertEquals(left, []);
-      return;
+      const left = [accountKey(id), usageKey(id)].filter((key) => this.#kv.value(...key) !== undefined);
+      return assertEquals(left, []);
     }
     if (this.#faults.losePermits) return;
     const row = this.#kv.rows.get(JSON.stringify(usageKey(id)));
@@ -639,21 +556,31 @@ export class World implements Disposable {
     if (customer.wasReset) return;
     const assertCount = (used: number, window: string) => {
       const count = customer.count(window);
-      assert(
-        used >= count && used <= count + customer.failed,
-        `The row counts ${used}, not ${count}, in ${window}`,
-      );
+      const isRight = used >= count && used <= count + customer.failed;
+      assert(isRight, `The row counts ${used}, not ${count}, in ${window}`);
     };
     assertCount(usage.used, `minute ${usage.minute}`);
-    assertCount(usage.usedToday, `day ${day * 24 * 60 * MINUTE}`);
+    assertCount(usage.usedToday, `day ${day * DAY}`);
     const before = this.#kv.rows.get(JSON.stringify(dayTotalKey(day - 1, id)));
     const total = before ? decodeJson<{ admitted: number }>(before).admitted : 0;
-    assert(total >= customer.count(`day ${(day - 1) * 24 * 60 * MINUTE}`));
+    assert(total >= customer.count(`day ${(day - 1) * DAY}`));
   }
+}
 
-  #versions(): string[] {
-    return [...this.#kv.rows].map(([name, { versionstamp }]) => `${name} ${versionstamp}`);
-  }
+/** The options of commands that set limits. */
+function optionsOf({ minute, day }: Limits): string[] {
+  return ["--per-minute", `${minute}`, "--per-day", `${day}`];
+}
+
+/** A body that arrives after `ms`. */
+function slowly(bytes: Uint8Array, ms: number): ReadableStream {
+  return new ReadableStream({
+    async start(controller) {
+      await pause(ms);
+      controller.enqueue(bytes);
+      controller.close();
+    },
+  });
 }
 
 /** The fields that lists can be filtered by. */
@@ -661,6 +588,6 @@ function filtersOf(pick: number): Pick<Thing, "state" | "isSpare"> {
   return { state: STATES[pick % STATES.length] ?? "new", isSpare: pick % 2 === 1 };
 }
 
-function isReplay({ headers }: Response): boolean {
+function isReplay({ headers }: Answer): boolean {
   return headers.get("idempotency-replayed") === "true";
 }
