@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { type Allowance, RETURN_TIME } from "../../src/limits/allowance.ts";
 import {
   decodeState,
@@ -21,6 +21,7 @@ import { AGAIN } from "../../src/engine/deadline.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
+import { upTo } from "../support/client.ts";
 import { calmNetwork, fail, FakeKv, hang, type Network, onFile } from "../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
@@ -271,29 +272,18 @@ Deno.test("Allowance renews a lease that is low after a renewal that needed no m
   assert(tenancy.allowance.left > left - 5);
 });
 
-Deno.test("Allowance keeps a lease in use, even if it loses a race when it renews it", async () => {
+Deno.test.each<[what: string, Partial<Usage>, left: number, used: number]>([
+  ["keeps a lease in use, even if it loses a race when it renews it", { used: 111 }, 9, 111],
+  ["gives a lease in use back if a window has become full", { used: 1_000, noLeasesUntil: LATER }, 0, 991],
+])("Allowance %s", async (_, usage, left, used) => {
   using tenancy = await Tenancy.open();
   await tenancy.lease();
   tenancy.decide();
-  await tenancy.changeUsage({ used: tenancy.usage.used + 100 });
+  await tenancy.changeUsage(usage);
 
   await tenancy.time.advance(400);
 
-  assertEquals(tenancy.allowance.isLeased, true);
-  await tenancy.time.advance(5_000);
-  assertEquals(tenancy.counts, [102, 0]);
-});
-
-Deno.test("Allowance gives a lease in use back if a window has become full", async () => {
-  using tenancy = await Tenancy.open();
-  await tenancy.lease();
-  const { left } = tenancy.allowance;
-  await tenancy.changeUsage({ used: 1_000, noLeasesUntil: LATER });
-  tenancy.decide();
-
-  await tenancy.time.advance(400);
-
-  assertEquals(tenancy.counts, [1_000 - left + 1, 0]);
+  assertEquals([tenancy.allowance.left, tenancy.counts], [left, [used, left]]);
 });
 
 Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commit may have applied", async () => {
@@ -346,14 +336,18 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, cou
   ["drops", "the minute ended", { minute: LATER }, {}, 0],
   ["drops", "a reset", { epoch: 1 }, {}, 0],
   ["drops", "its account was changed", {}, { credential: "new" }, 0],
-])("Allowance %s refusals from before %s", async (_, _when, usage, tenant, counted) => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
-  assertEquals(tenancy.decideAll(3), Array(3).fill("minute"));
+])("Allowance %s refusals from before %s, whether a run or a request reads that", async (...row) => {
+  const [, , usage, tenant, counted] = row;
+  for (const isRead of [false, true]) {
+    using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+    assertEquals(tenancy.decideAll(3), Array(3).fill("minute"));
 
-  await tenancy.changeBoth(usage, tenant);
-  await tenancy.time.advance(1_000);
+    await tenancy.changeBoth(usage, tenant);
+    if (isRead) tenancy.learn();
+    await tenancy.time.advance(1_000);
 
-  assertEquals(tenancy.usage.refused, counted);
+    assertEquals(tenancy.usage.refused, counted);
+  }
 });
 
 Deno.test("Allowance counts each refusal once, including those during a run", async () => {
@@ -367,17 +361,6 @@ Deno.test("Allowance counts each refusal once, including those during a run", as
   await tenancy.time.advance(5_000);
 
   assertEquals([tenancy.usage.refused, tenancy.allowance.isActive], [5, false]);
-});
-
-Deno.test("Allowance counts no strikes of earlier refusals if a run is unsure whether it wrote them", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
-  tenancy.decide();
-  tenancy.network.commit = (apply) => (apply(), hang());
-  await tenancy.time.advance(10_000);
-  tenancy.network.commit = calmNetwork().commit;
-  await tenancy.time.advance(30_000);
-
-  assertEquals(tenancy.usage.refused, 1);
 });
 
 Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to a transaction", async () => {
@@ -449,6 +432,14 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, str
   tenancy.learn();
 
   assertEquals(tenancy.decide(), outcome);
+});
+
+Deno.test("Allowance.decideFromMemory() refuses at once if permits can come back to another window only", async () => {
+  using minute = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leasedToday: 1 });
+  assertEquals(minute.decide(), "minute");
+  minute[Symbol.dispose]();
+  using day = await Tenancy.open(SMALL, { usedToday: 9, leasedToday: 1 });
+  assertEquals([day.decide(), await day.outcomes(1), day.decide()], [undefined, ["day"], "day"]);
 });
 
 Deno.test.each<[string, Partial<Usage>, Partial<Tenant>]>([
@@ -665,23 +656,25 @@ Deno.test("Allowance.decideFromMemory() hands out nothing of a lease that is old
   assertEquals([inTime, tenancy.decide()], ["ok", undefined]);
 });
 
-Deno.test("Allowance reads its rows only if another process has written them lately", async () => {
+Deno.test("Allowance reads its rows first only if another process has written them lately", async () => {
   using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 9 });
-  let reads = 0;
-  tenancy.network.read = () => (reads++, Promise.resolve());
-  const readsFor = async (change: () => Promise<unknown>) => {
+  const { network, network: { commit } } = tenancy;
+  let [reads, commits] = [0, 0];
+  network.read = () => (reads++, Promise.resolve());
+  network.commit = (...given) => (commits++, commit(...given));
+  const costAfter = async (change: () => Promise<unknown>) => {
     await change();
     await tenancy.time.advance(10);
-    const before = reads;
+    [reads, commits] = [0, 0];
     tenancy.allowance.giveBack(tenancy.allowance.peek());
     await tenancy.settle();
-    return reads - before;
+    return [reads, commits];
   };
-  assertEquals(await readsFor(() => Promise.resolve()), 0);
+  assertEquals(await costAfter(() => Promise.resolve()), [0, 1]);
   await tenancy.changeUsage({ used: 2 });
   tenancy.learn();
-  assertEquals(await readsFor(() => tenancy.changeUsage({ used: 2 })), 1);
-  assertEquals(await readsFor(() => tenancy.time.advance(10_001)), 0);
+  assertEquals(await costAfter(() => tenancy.changeUsage({ used: 2 })), [1, 1]);
+  assertEquals(await costAfter(() => tenancy.time.advance(10_001)), [0, 1]);
 });
 
 Deno.test.each<[string, Partial<Usage>, Partial<Usage>, Partial<Tenant>]>([
@@ -716,13 +709,17 @@ Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a 
   assertEquals(tenancy.counts, [3, 0]);
 });
 
-Deno.test("Permits.settle() lets waiting requests get permits that another process gives back later", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
-  const waiting = tenancy.ask(1);
-  await tenancy.time.advance(100);
-  await tenancy.settle();
+Deno.test("Permits.of() forgets an account only once it is idle, if enough others are learnt", async () => {
+  using tenancy = await Tenancy.open();
+  const { permits, state } = tenancy;
+  const learnOthers = () => {
+    for (const id of upTo(20_000)) permits.learn({ ...state, holder: { ...state.holder, id: `${id}` } }, 0);
+  };
+  await tenancy.lease();
 
-  await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
-
-  assertEquals(await tenancy.outcomes(waiting), ["ok"]);
+  learnOthers();
+  assertStrictEquals(permits.of(ID), tenancy.allowance);
+  await tenancy.time.advance(5_000);
+  learnOthers();
+  assertStrictEquals(permits.of(ID), undefined);
 });

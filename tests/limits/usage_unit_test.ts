@@ -2,6 +2,7 @@ import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/ass
 import fc from "fast-check";
 import { DAY, dayOf, HOUR, MINUTE } from "../../src/base/time.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/engine/row.ts";
+import { AnonymousLimiter } from "../../src/limits/anonymous.ts";
 import {
   type Asking,
   type Debt,
@@ -31,6 +32,7 @@ import {
   UNUSED,
   type Usage,
 } from "../../src/limits/usage.ts";
+import { upTo } from "../support/client.ts";
 import { NOON } from "../support/time.ts";
 
 const MIDNIGHT = NOON + DAY / 2;
@@ -414,4 +416,73 @@ Deno.test.each(
   const { usage, isChange } = decideOn({}, { debt }, undefined, now);
 
   assertEquals<unknown>([usage.refused, usage.refusedToday, usage.strikes, isChange], counts);
+});
+
+/** A limiter that has admitted the maximum number of requests of "a" at noon. */
+function exhausted(): AnonymousLimiter {
+  const limiter = new AnonymousLimiter();
+  for (let count = 0; count < 60; count++) limiter.take("a", NOON);
+  return limiter;
+}
+
+Deno.test.each(
+  [
+    ["refuses in the last millisecond of a minute", NEXT - 1, "minute"],
+    ["refuses if the clock goes back by four minutes", NOON - 4 * MINUTE, "minute"],
+    ["admits from the next minute on", NEXT, undefined],
+    ["admits if the clock goes back further", NOON - 4 * MINUTE - 1, undefined],
+  ] as const,
+)("AnonymousLimiter.take() %s", (_, time, refusal) => {
+  assertEquals(exhausted().take("a", time).refusal, refusal);
+});
+
+Deno.test("AnonymousLimiter.giveBack() frees a request of the current minute, but none of the minute before", () => {
+  const limiter = new AnonymousLimiter();
+  const before = limiter.take("a", NOON - 1);
+  const current = limiter.take("a", NOON);
+  for (let count = 0; count < 59; count++) limiter.take("a", NOON);
+
+  limiter.giveBack("a", before);
+  assertEquals(limiter.take("a", NOON).refusal, "minute");
+  limiter.giveBack("a", current);
+  assertEquals([1, 2].map(() => limiter.take("a", NOON).refusal), [undefined, "minute"]);
+});
+
+Deno.test("AnonymousLimiter.peek() counts nothing, and recognizes a new minute", () => {
+  const limiter = new AnonymousLimiter();
+  limiter.take("a", NOON);
+  const remaining = (address: string, now: number) => limiter.peek(address, now).minute.remaining;
+
+  assertEquals([remaining("a", NOON), remaining("a", NOON)], [59, 59]);
+  assertEquals([remaining("b", NOON), remaining("a", NEXT)], [60, 60]);
+  assertEquals(limiter.take("a", NOON).minute.remaining, 58);
+});
+
+Deno.test("AnonymousLimiter remembers at most 20,000 addresses, and prefers the most active ones", () => {
+  const [active, idle] = [exhausted(), exhausted()];
+  const others = Array.from({ length: 50_000 }, (_, address) => `${address}`);
+
+  for (const address of others) {
+    active.take(address, NOON);
+    if (Number(address) % 9_000 === 0) active.take("a", NOON);
+    idle.take(address, NOON);
+  }
+
+  assertEquals([active, idle].map((limiter) => limiter.take("a", NOON).refusal), ["minute", undefined]);
+  const { length } = others.filter((address) => active.peek(address, NOON).minute.remaining < 60);
+  assert(length > 9_990 && length < 20_000, `${length}`);
+});
+
+Deno.test.each([
+  ["in the same second", NOON + 999, 0],
+  ["in the next second", NOON + 1_000, 5],
+  ["after a second without any", NOON + 2_000, 10],
+  ["if the clock goes back by a second", NOON - 1_000, 0],
+  ["in the next minute", NEXT, 5],
+])("AnonymousLimiter.takeLookUp() allows five more each second: %s", (_, time, more) => {
+  const limiter = new AnonymousLimiter();
+  const taken = (now: number) => upTo(20).filter(() => limiter.takeLookUp("a", now)).length;
+
+  assertEquals([taken(NOON), taken(time)], [5, more]);
+  assertEquals(limiter.peek("a", NOON).minute.remaining, 60);
 });
