@@ -1,9 +1,10 @@
 import { assertEquals, assertGreater, assertMatch, assertNotEquals } from "@std/assert";
+import { resource } from "../../src/resource/mod.ts";
 import { assertError } from "../support/assertions.ts";
 import { type HarnessRequest, JSON_TYPE, nextTarget } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { assertConsistent, storeName } from "../support/stored_rows.ts";
-import { HAMMER, OF_THINGS, SUNSET, THINGS } from "../support/things.ts";
+import { HAMMER, OF_THINGS, SUNSET, THING_DECLARATION, THINGS } from "../support/things.ts";
 import { thingsIn, Workshop } from "../support/workshop.ts";
 
 const STORED = { ...HAMMER, state: "new", isSpare: false };
@@ -308,6 +309,29 @@ Deno.test("operators list, change and delete items of any account", async () => 
   assertEquals(removed.status, 204);
   assertEquals([await workshop.ids(), await workshop.ids("?isSpare=true")], [[1, 3], [1]]);
   await assertError(await call("DELETE /operator/v1/things/2"), 404, "thing_not_found");
+});
+
+Deno.test("service serves two collections side by side, in whichever order they are declared", async () => {
+  const toys = resource({ ...THING_DECLARATION, name: "toys", item: "Toy", noun: ["a toy", "toys"] });
+  await using workshop = await Workshop.open({ catalogue: { ...OF_THINGS, resources: [THINGS, toys] } });
+  await using beside = workshop.beside({ catalogue: { ...OF_THINGS, resources: [toys, THINGS] } });
+  const list = async (name: string, service = workshop) =>
+    await (await service.call(`GET /v1/${name}`)).json();
+  const add = async (name: string, json: object) =>
+    await workshop.call(`POST /v1/${name}`, { json, headers: { "idempotency-key": "once" } });
+  const versionOf = async () => (await workshop.kv.get(THINGS.rows.version)).versionstamp;
+  const [ball, hammer] = [{ ...STORED, id: 1, name: "Ball" }, { ...STORED, id: 1 }];
+
+  assertEquals((await add("things", HAMMER)).status, 201);
+  const before = await versionOf();
+  assertEquals((await add("toys", { ...HAMMER, name: "Ball" })).headers.get("idempotency-replayed"), null);
+
+  assertEquals(await versionOf(), before);
+  for (const service of [workshop, beside]) {
+    assertEquals([await list("things", service), await list("toys", service)], [[hammer], [ball]]);
+  }
+  await beside.call("DELETE /v1/toys/1");
+  assertEquals([await list("things"), await list("toys")], [[hammer], []]);
 });
 
 /** Asserts the headers of RFC 9745, RFC 8594 and RFC 8288. */
