@@ -1,7 +1,8 @@
 // The servers that are measured: the service of some checkouts, and servers that always send the same response.
 import config from "../../deno.json" with { type: "json" };
-import { DenoProcess, ServerProcess, type Variables } from "../process/process.ts";
+import { ConnectServer, DenoProcess, ServerProcess } from "../process/process.ts";
 import { KEYS } from "../process/shipped.ts";
+import { TcpProxy } from "../process/tcp_proxy.ts";
 import { create, sendOnce } from "./measure.ts";
 import { CREATE, type Workload } from "./workloads.ts";
 
@@ -11,16 +12,16 @@ export interface Target {
   readonly keys: readonly string[];
 }
 
-/** An account and its key. */
-export interface Customer {
-  readonly id: string;
-  readonly key: string;
+/** Where the KV is, and how old a check of it may be, both in ms. A KV without a latency is a file. */
+export interface Distance {
+  readonly latency?: number | undefined;
+  readonly staleness: number;
 }
 
 /** The token of operators of every service here. */
-export const OPERATOR_TOKEN = "measured-operator-0123456789abcdef";
+const OPERATOR_TOKEN = "measured-operator-0123456789abcdef";
 /** Longer than any measurement, in ms. */
-export const LIFETIME = 86_400_000;
+const LIFETIME = 86_400_000;
 const ROOT = `${import.meta.dirname}/../..`;
 /** All servers run with the flags of `deno task start`. */
 const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
@@ -29,8 +30,30 @@ const BATCH = 50;
 /** Number of items that are added at the same time. */
 const AT_ONCE = 256;
 
+/** Starts the service of a checkout, with the items and the accounts of a workload. `cleanup` ends it. */
+export async function startLoaded(
+  cleanup: AsyncDisposableStack,
+  { accounts, perMinute, items }: Workload,
+  { latency, staleness }: Distance,
+  cwd: string = ROOT,
+): Promise<Target> {
+  const file = `${await makeDataFolder(cleanup)}/store.kv`;
+  const KV_PATH = latency === undefined ? file : await serveFrom(file, latency, cleanup);
+  const variables = { OPERATOR_TOKEN, KV_PATH, MAX_STALENESS_MS: `${staleness}` };
+  const options = { cwd, runtime: V8_FLAGS, lifetime: LIFETIME };
+  const server = cleanup.use(await ServerProcess.start(variables, options));
+  const { origin } = server;
+  const [key = ""] = await createAccounts(server, 1, CREATE.perMinute);
+  let added = 0;
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    while (added++ < items) await create({ origin, keys: [key] });
+  }));
+  if (accounts === 0) return { origin, keys: [KEYS.create("staging")] };
+  return { origin, keys: await createAccounts(server, accounts, perMinute) };
+}
+
 /** Creates a folder for temporary data. The system's own may be in memory, where commits do not wait for a disk. */
-export async function makeDataFolder(cleanup: AsyncDisposableStack): Promise<string> {
+async function makeDataFolder(cleanup: AsyncDisposableStack): Promise<string> {
   const dir = `${ROOT}/data`;
   await Deno.mkdir(dir, { recursive: true });
   const folder = await Deno.makeTempDir({ dir, prefix: "bench-" });
@@ -38,49 +61,24 @@ export async function makeDataFolder(cleanup: AsyncDisposableStack): Promise<str
   return folder;
 }
 
-/** Starts the service of a checkout. `cleanup` ends it. */
-export async function startService(
-  cleanup: AsyncDisposableStack,
-  variables: Variables,
-  cwd: string = ROOT,
-): Promise<ServerProcess> {
-  const options = { cwd, runtime: V8_FLAGS, lifetime: LIFETIME };
-  return cleanup.use(await ServerProcess.start({ OPERATOR_TOKEN, ...variables }, options));
+/** Starts a KV Connect server on a file, with a round trip of `latency` ms. Resolves to its URL. */
+async function serveFrom(file: string, latency: number, cleanup: AsyncDisposableStack): Promise<string> {
+  const server = cleanup.use(await ConnectServer.start({ file, lifetime: LIFETIME }));
+  return cleanup.use(new TcpProxy(server.url, latency)).url;
 }
 
-/** Starts the service of a checkout, with the items and the accounts of a workload. */
-export async function startLoaded(
-  cleanup: AsyncDisposableStack,
-  { accounts, perMinute, items }: Workload,
-  cwd?: string,
-): Promise<Target> {
-  const server = await startService(cleanup, { KV_PATH: `${await makeDataFolder(cleanup)}/store.kv` }, cwd);
-  const [{ key } = { key: "" }] = await createCustomers(server, 1, CREATE.perMinute);
-  let added = 0;
-  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-    while (added++ < items) await create({ origin: server.origin, keys: [key] });
-  }));
-  const customers = await createCustomers(server, accounts, perMinute);
-  const keys = accounts === 0 ? [KEYS.create("staging")] : customers.map(({ key }) => key);
-  return { origin: server.origin, keys };
-}
-
-/** Creates accounts with this limit per minute. */
-export async function createCustomers(
-  server: ServerProcess,
-  count: number,
-  minute: number,
-): Promise<Customer[]> {
-  const customers: Customer[] = [];
-  while (customers.length < count) {
-    const length = Math.min(count - customers.length, BATCH);
+/** Creates accounts with this limit per minute. Resolves to their keys. */
+async function createAccounts(server: ServerProcess, count: number, minute: number): Promise<string[]> {
+  const keys: string[] = [];
+  while (keys.length < count) {
+    const length = Math.min(count - keys.length, BATCH);
     const accounts = Array.from({ length }, () => ({ name: "customer" }));
     const json = { accounts, plan: "enterprise", limits: { minute, day: 1_000_000_000 } };
     const response = await server.fetch("POST /operator/v1/accounts/batch", { key: OPERATOR_TOKEN, json });
     if (!response.ok) throw new Error(`The creation of accounts returned ${response.status}`);
-    for (const { account, apiKey } of await response.json()) customers.push({ id: account.id, key: apiKey });
+    for (const { apiKey } of await response.json()) keys.push(apiKey);
   }
-  return customers;
+  return keys;
 }
 
 /** Starts a bare server that always sends the response that a target sends to a workload, perhaps in chunks. */

@@ -1,7 +1,7 @@
 import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { print, printOutput } from "../../src/process/process.ts";
-import { startConstant, startLoaded, type Target } from "./contenders.ts";
+import { type Distance, startConstant, startLoaded, type Target } from "./contenders.ts";
 import { type Effort, figure, table, takeTurns } from "./measure.ts";
 import { type Workload, WORKLOADS } from "./workloads.ts";
 
@@ -12,6 +12,8 @@ const HELP = `Measures the service's requests per second beside bare servers and
   --against DIR   also measure another checkout of the service; repeatable
   --only WORD     measure only rows whose name contains the word; repeatable:
 ${WORKLOADS.map(({ name }) => `                  ${name}`).join("\n")}
+  --latency MS    use a KV Connect server at this round trip: the binary that DENOKV names, or the engine of @deno/kv
+  --staleness MS  MAX_STALENESS_MS. Default: 0
   --rounds N      rounds in which the servers take turns; the result is the median. Default: 5
   --seconds N     length of one measurement. Default: 3
 
@@ -20,25 +22,28 @@ Prints a table on standard output and progress on standard error. Stores tempora
 const OWN = "This service";
 const SECOND = "A/A";
 
-const { values: { help, against, only, ...effort } } = parseArgs({
+const { values: { help, against, only, latency, staleness, ...effort } } = parseArgs({
   options: {
     against: { type: "string", multiple: true, default: [] },
     only: { type: "string", multiple: true, default: [""] },
+    latency: { type: "string" },
+    staleness: { type: "string", default: "0" },
     rounds: { type: "string", default: "5" },
     seconds: { type: "string", default: "3" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
+const distance: Distance = {
+  latency: latency === undefined ? undefined : Number(latency),
+  staleness: Number(staleness),
+};
 if (help) print(HELP);
 else await printOutput(await comparison({ rounds: Number(effort.rounds), seconds: Number(effort.seconds) }));
 
 /** A table of requests per second; in brackets, the service as a multiple of the other. */
 async function comparison(effort: Effort): Promise<string> {
-  const others = [
-    ...against.map((folder) => basename(resolve(folder))),
-    "Constant reply",
-    "Constant, chunked",
-  ];
+  const constant = distance.latency === undefined ? ["Constant reply", "Constant, chunked"] : [];
+  const others = [...against.map((folder) => basename(resolve(folder))), ...constant];
   const rows: string[][] = [];
   for (const workload of WORKLOADS.filter(({ name }) => only.some((word) => name.includes(word)))) {
     const rates = await ratesOf(workload, effort);
@@ -55,12 +60,15 @@ async function comparison(effort: Effort): Promise<string> {
 /** The rates of all servers, which start afresh. */
 async function ratesOf(workload: Workload, effort: Effort): Promise<ReadonlyMap<string, number>> {
   await using cleanup = new AsyncDisposableStack();
-  const own = await startLoaded(cleanup, workload);
-  const targets: Record<string, Target> = { [OWN]: own, [SECOND]: await startLoaded(cleanup, workload) };
+  const own = await startLoaded(cleanup, workload, distance);
+  const targets: Record<string, Target> = {
+    [OWN]: own,
+    [SECOND]: await startLoaded(cleanup, workload, distance),
+  };
   for (const folder of against) {
-    targets[basename(resolve(folder))] = await startLoaded(cleanup, workload, resolve(folder));
+    targets[basename(resolve(folder))] = await startLoaded(cleanup, workload, distance, resolve(folder));
   }
-  if (workload.creates === 0) {
+  if (workload.creates === 0 && distance.latency === undefined) {
     targets["Constant reply"] = await startConstant(cleanup, own, workload);
     targets["Constant, chunked"] = await startConstant(cleanup, own, workload, "chunked");
   }

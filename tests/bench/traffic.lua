@@ -1,6 +1,6 @@
 -- wrk script: -- PATH BODY KEY...
 -- Sends GET requests for the path, or POST requests if there is a body, with each key in turn. Finally prints a line:
--- responses, those with status 400 or more, requests without a response, requests per second, median latency in ms.
+-- responses, those with status 400 or more, requests without a response, requests per second.
 
 local requests = {}
 
@@ -21,10 +21,9 @@ function request()
   return requests[turn]
 end
 
-function done(summary, latency)
+function done(summary)
   local errors = summary.errors
   local missing = errors.connect + errors.read + errors.write + errors.timeout
   local perSecond = summary.requests * 1e6 / summary.duration
-  local p50 = latency:percentile(50) / 1e3
-  io.write(string.format("%d %d %d %f %f\n", summary.requests, errors.status, missing, perSecond, p50))
+  io.write(string.format("%d %d %d %f\n", summary.requests, errors.status, missing, perSecond))
 end

@@ -33,7 +33,7 @@ const LIST: Workload = {
 };
 
 /** Adds an item. */
-export const CREATE: Workload = { ...LIST, name: "create", path: PATH, body: ITEM, status: 201 };
+export const CREATE: Workload = { ...LIST, name: "create one", path: PATH, body: ITEM, status: 201 };
 
 /** Rows of the table of requests per second. */
 export const WORKLOADS: readonly Workload[] = [

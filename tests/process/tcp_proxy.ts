@@ -3,34 +3,22 @@
 /** What a proxy does with a connection: passes it on, closes it, or swallows its bytes. */
 export type Treatment = "pass" | "refuse" | "swallow";
 
-/** Latency and reliability of a network. */
-export interface NetworkOptions {
-  /** Duration of a round trip, in ms. */
-  readonly latency: number;
-  /** Maximum additional latency in each direction, in ms. */
-  readonly jitter: number;
-  /** Share of replies that are lost because the connection breaks. */
-  readonly loss: number;
-}
-
-const CALM: NetworkOptions = { latency: 0, jitter: 0, loss: 0 };
-
 /** A proxy to a port of this machine that can simulate a bad network. */
 export class TcpProxy implements AsyncDisposable {
   /** What it does with new connections. */
   treatment: Treatment = "pass";
   readonly #listener: Deno.TcpListener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #target: number;
-  readonly #network: NetworkOptions;
+  readonly #latency: number;
   readonly #connections: Set<Deno.TcpConn> = new Set();
   readonly #silent: Set<Deno.TcpConn> = new Set();
   readonly #swallowed: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #accepting: Promise<void>;
 
-  /** Creates a proxy to the server at this URL. */
-  constructor(url: string, network: NetworkOptions = CALM) {
+  /** Creates a proxy to the server at this URL, over a network with a round trip of `latency` ms. */
+  constructor(url: string, latency = 0) {
     this.#target = Number(new URL(url).port);
-    this.#network = network;
+    this.#latency = latency;
     this.#accepting = this.#accept();
   }
 
@@ -68,17 +56,15 @@ export class TcpProxy implements AsyncDisposable {
       const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target });
       this.#connections.add(far);
       for (const connection of [near, far]) connection.setNoDelay(true);
-      await Promise.all([this.#pipe(near, far, 0), this.#pipe(far, near, this.#network.loss)]);
+      await Promise.all([this.#pipe(near, far), this.#pipe(far, near)]);
     } catch {
       close(near);
     }
   }
 
   /** Forwards bytes, in order and after the latency. */
-  async #pipe(from: Deno.TcpConn, to: Deno.TcpConn, loss: number): Promise<void> {
-    const { latency, jitter } = this.#network;
+  async #pipe(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
     const buffer = new Uint8Array(65_536);
-    let arrival = 0;
     let delivered: Promise<void> = Promise.resolve();
     try {
       for (let length; (length = await from.read(buffer)) !== null;) {
@@ -86,10 +72,8 @@ export class TcpProxy implements AsyncDisposable {
           this.#swallowed.resolve();
           continue;
         }
-        if (Math.random() < loss) break;
         const bytes = buffer.slice(0, length);
-        arrival = Math.max(arrival, performance.now() + latency / 2 + Math.random() * jitter);
-        delivered = deliver(delivered, arrival, to, bytes);
+        delivered = deliver(delivered, performance.now() + this.#latency / 2, to, bytes);
       }
     } catch {
       // One end has closed.
