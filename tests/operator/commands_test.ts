@@ -163,6 +163,12 @@ Deno.test("accounts list and show print accounts and their usage, but no key", a
   operator.now += 300_000;
   const { state, bannedUntil, bans, usage } = await jsonOf(operator, `accounts show ${id}`);
   assertEquals([state, bannedUntil, bans, usage.minute.used, usage.day.used], ["active", null, 1, 0, 3]);
+  operator.now -= 300_000;
+  for (const [command, after] of [["reset", "banned 1 0"], ["unban", "active 0 0"]] as const) {
+    await operator.run(`accounts ${command} ${id}`);
+    const { state, bans, usage } = await jsonOf(operator, `accounts show ${id}`);
+    assertEquals([command, `${state} ${bans} ${usage.day.used}`], [command, after]);
+  }
   operator.now += 24 * HOUR;
   await operator.run("accounts list");
   assert(operator.out.includes(`${id}\ttests\tstaging\tenterprise\t3\t9\tactive\t0\t2027-01-15`));
