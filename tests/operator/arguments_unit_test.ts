@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { resource } from "../../src/resource/mod.ts";
-import { boolean, text } from "../../src/web/schema.ts";
+import { boolean, integer, optional, text } from "../../src/web/schema.ts";
 import { OF_THINGS, THINGS } from "../support/things.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { helpOf, runCommandLine } from "../../src/operator/command_line.ts";
@@ -119,7 +119,7 @@ Deno.test.each(
 });
 
 Deno.test("runCommandLine() parses only the options of the command, and explains negative numbers only if there are any", async () => {
-  const fields = { json: text({ max: 9 }), plan: boolean() };
+  const fields = { json: text({ max: 9 }), plan: boolean(), size: optional(integer(0, 9)) };
   const examples = { item: { json: "{}", plan: true }, change: {} };
   const [cups, mugs] = [["cups", "Cup"], ["mugs", "Mug"]].map(([name = "", item = ""]) =>
     resource({ ...THINGS, name, item, noun: ["a cup", "cups"], fields, filters: [], examples })

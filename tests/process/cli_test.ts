@@ -8,10 +8,8 @@ import { clientTasks } from "../../src/process/cli.ts";
 import { readConfig } from "../../src/process/config.ts";
 import { describeStart, printFirstSteps } from "../../src/process/first_steps.ts";
 import { print, readLines } from "../../src/process/process.ts";
-import { call } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
-import { HAMMER } from "../support/things.ts";
 
 const operatorToken = "the-operators-token-in-this-one-test";
 
@@ -37,47 +35,29 @@ Deno.test.each([
   assertEquals(operator.err, [`${message}. See: deno task ${command.split(" ")[0]} --help`]);
 });
 
-Deno.test.each([
-  ["KV_PATH=:memory:", /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/],
-  ["KV_PATH=FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
-  ["KV_PATH=FOLDER/a.kv", /^The KV FOLDER\/a\.kv cannot be used: there is no such file, [^\n]+\.$/],
-  ["ENVIRONMENT=testing", /^ENVIRONMENT must be one of production, staging\.$/],
-])("main() exits with 1, prints why, and creates nothing if %s", async (variable, message) => {
+const CREATE = "accounts create tests";
+
+Deno.test.each<[command: string, variable: string, message: RegExp]>([
+  [
+    CREATE,
+    "KV_PATH=:memory:",
+    /^Commands cannot use KV_PATH=:memory:, because only the server has access to it\.$/,
+  ],
+  [CREATE, "KV_PATH=FOLDER", /^The KV FOLDER cannot be used: [^\n]+\.$/],
+  [CREATE, "KV_PATH=FOLDER/a.kv", /^The KV FOLDER\/a\.kv cannot be used: there is no such file, [^\n]+\.$/],
+  [CREATE, "ENVIRONMENT=testing", /^ENVIRONMENT must be one of production, staging\.$/],
+  ["backup A", "SERVICE_URL=http://a", /^Backups need the store's file\. Unset SERVICE_URL, [^\n]+\.$/],
+])("main() exits with 1, prints why, and creates nothing: %s with %s", async (command, variable, message) => {
   await using operator = await Operator.start();
   const [name = "", value = ""] = variable.replace("FOLDER", operator.folder).split("=");
   operator.environment.set(name, value);
 
-  const code = await operator.run("accounts create tests");
+  const code = await operator.run(command);
 
   assertEquals([code, operator.out], [1, []]);
   assertMatch(operator.err.join("\n").replaceAll(operator.folder, "FOLDER"), message);
   const names = (await Array.fromAsync(Deno.readDir(operator.folder))).map((entry) => entry.name);
   assertEquals(names, ["data"]);
-});
-
-Deno.test("main() works on the KV file of a running, busy service", async () => {
-  await using operator = await Operator.start();
-  await using service = await operator.serve();
-  const { apiKey: key } = await service.createAccount();
-  const statuses = new Set<number>();
-  let isBusy = true;
-  const work = async () => {
-    while (isBusy) {
-      statuses.add((await call(service, key, "POST /v1/things", { json: HAMMER })).status);
-      service.now += 100;
-    }
-  };
-  const working = [work(), work()];
-
-  const codes: number[] = [];
-  for (let count = 0; count < 8; count++) codes.push(await operator.run("accounts create tests"));
-  isBusy = false;
-  await Promise.all(working);
-
-  assertEquals(codes, new Array(8).fill(0));
-  assertEquals(statuses, new Set([201]));
-  await operator.run("accounts list");
-  assertEquals(operator.out.length, 9);
 });
 
 /** Replaces a standard stream until the result is disposed. */
