@@ -31,8 +31,8 @@ async function checkFit(page: Page, state: string): Promise<void> {
   assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), state);
 }
 
-/** Colours of the page in a hue: of a ground, and of a text or print on it. */
-function colours(hue: number): [name: string, ground: string, colour: string][] {
+/** Colours of texts and prints in a hue, each after its name and its ground. */
+function colours(hue: number): string[][] {
   for (const name of ["--hue", "--paper-hue"]) document.documentElement.style.setProperty(name, `${hue}`);
   const probe = document.createElement("i");
   const colour = (name: string) => {
@@ -43,9 +43,7 @@ function colours(hue: number): [name: string, ground: string, colour: string][] 
   return ["main", "#console"].flatMap((part) => {
     document.querySelector(part)?.append(probe);
     return ["--paper", "--well"].flatMap((ground) =>
-      names.map((
-        name,
-      ): [string, string, string] => [`${part} ${ground} ${name}`, colour(ground), colour(name)])
+      names.map((name) => [`${part} ${ground} ${name}`, colour(ground), colour(name)])
     );
   });
 }
@@ -54,7 +52,7 @@ for (const colorScheme of ["light", "dark"] as const) {
   const title = "page keeps a contrast of 7:1 with 24 hues, and 3:1 to 4:1 of unused prints";
   test(`${title}, ${colorScheme}`, { colorScheme }, async ({ page }) => {
     for (let hue = 0; hue < 360; hue += 15) {
-      for (const [name, ground, colour] of await page.evaluate(colours, hue)) {
+      for (const [name = "", ground, colour] of await page.evaluate(colours, hue)) {
         const contrast = wcagContrast(ground, colour);
         const isOfUnused = name.endsWith("--unused");
         if (isOfUnused && !name.startsWith("#console --paper")) continue;
@@ -240,15 +238,13 @@ Deno.test("page has seven sizes of type that follow the reader's own, and is rea
 });
 
 test("page tells prints apart by form with forced colours", { forcedColors: "active" }, async ({ page }) => {
-  const looks = await page.evaluate(() => {
-    const prints = [...document.querySelectorAll("#legend svg")].map((print) => print.cloneNode(true));
-    document.querySelector("#prints")?.prepend(...prints);
-    return [...document.querySelectorAll("#prints > svg")].slice(0, 5).map((print) => {
+  const looks = await page.locator("#legend svg, #prints > :first-child").evaluateAll((prints) =>
+    prints.map((print) => {
       const style = getComputedStyle(print);
       const isCrossed = style.getPropertyValue("--cross") !== "";
       return `${style.fill === "none"} ${style.stroke === "none"} ${style.scale} ${isCrossed || style.color}`;
-    });
-  });
+    })
+  );
   assertEquals(new Set(looks).size, 5, looks.join("\n"));
 });
 
