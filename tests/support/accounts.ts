@@ -22,10 +22,8 @@ export class RemoteAccounts {
     clock: () => number = () => 0,
     keys: KeyForm = KEYS,
   ) {
-    this.#accounts = new AccountStore(store, new Versions(store).watch(ACCOUNTS_VERSION), {
-      environment,
-      keys,
-    });
+    const version = new Versions(store).watch(ACCOUNTS_VERSION);
+    this.#accounts = new AccountStore(store, version, { environment, keys });
     this.#transactions = new Transactions(store, { clock });
     this.#clock = clock;
   }

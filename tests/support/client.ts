@@ -1,6 +1,13 @@
 // Requests to the service, in this process or another, and parsed responses.
-import "./suppressed_error.ts";
+import type { Thing } from "./things.ts";
 import { jumpAhead } from "./time.ts";
+
+// If a test fails and then its harness, too, the report shows the failure of the test as the cause.
+Object.defineProperty(SuppressedError.prototype, "cause", {
+  get(this: SuppressedError): unknown {
+    return this.suppressed;
+  },
+});
 
 /** Options of a request. */
 export interface HarnessRequest extends RequestInit {
@@ -30,12 +37,6 @@ export interface Reply {
   readonly reset: number;
   /** Seconds; undefined if there is no such header. */
   readonly retryAfter: number | undefined;
-}
-
-/** A thing in a response. */
-export interface Thing {
-  readonly id: number;
-  readonly name: string;
 }
 
 /** Headers of a JSON body. */
@@ -81,16 +82,14 @@ export async function call(
 }
 
 /** Sends requests concurrently, to each service in turn. */
-export function callAtOnce(
+export async function callAtOnce(
   count: number,
   services: readonly Callable[],
   key?: string,
   target?: string,
 ): Promise<Reply[]> {
-  return Promise.all(
-    Array.from({ length: Math.ceil(count / services.length) }, () => services).flat().slice(0, count)
-      .map((service) => call(service, key, target)),
-  );
+  const calls = upTo(Math.ceil(count / services.length)).flatMap(() => services).slice(0, count);
+  return await Promise.all(calls.map((service) => call(service, key, target)));
 }
 
 /** Gets the account of a key banned: uses up the limit, and keeps sending requests once they count toward a ban. */
@@ -133,24 +132,15 @@ export function addThing(
 }
 
 /** Reads every page of the catalogue. */
-export async function listThings(service: Callable, key: string): Promise<Thing[]> {
+export async function listThings(service: Callable, key: string): Promise<Pick<Thing, "id" | "name">[]> {
   const things: Thing[] = [];
   for (let target: string | undefined = "GET /v1/things?limit=100"; target !== undefined;) {
     const reply: Reply = await call(service, key, target);
     if (!Array.isArray(reply.json)) throw new TypeError(`Not a list of things: ${outcome(reply)}`);
-    things.push(...reply.json.map(readThing));
+    things.push(...reply.json);
     target = nextTarget(reply);
   }
   return things;
-}
-
-/** The thing in a response body. */
-export function readThing(json: unknown): Thing {
-  if (typeof json === "object" && json !== null && "id" in json && "name" in json) {
-    const { id, name } = json;
-    if (typeof id === "number" && typeof name === "string") return { id, name };
-  }
-  throw new TypeError("Not a thing");
 }
 
 /** The request for the next page; undefined if there is none. */

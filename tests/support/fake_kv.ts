@@ -67,10 +67,8 @@ export class FakeKv {
   ) {
     await network.read();
     const selected = [...this.rows.values()].filter(({ key }) => isSelected(key, selector));
-    yield* selected.map((row) => ({ ...row })).sort((one, other) => compareKeys(one.key, other.key)).slice(
-      0,
-      limit,
-    );
+    const sorted = selected.sort((one, other) => compareKeys(one.key, other.key));
+    yield* sorted.slice(0, limit).map((row) => ({ ...row }));
   }
 
   #atomic(network: Network): unknown {

@@ -123,13 +123,9 @@ export async function storeName(
   name: string,
   { rows: { items, index, version }, filters }: Resource = THINGS,
 ): Promise<void> {
-  const keys = await Array.fromAsync(kv.list({ prefix: [] }), ({ key }) => key);
   const prefixes = [items, ...combinationsOf(filters.toSorted()).map(index)];
-  for (
-    const key of keys.filter((key) => key.at(-1) === id && prefixes.some((prefix) => startsWith(key, prefix)))
-  ) {
-    const { value } = await kv.get(key);
-    if (!(value instanceof Uint8Array)) continue;
+  for (const { key, value } of await Array.fromAsync(kv.list<Uint8Array>({ prefix: [] }))) {
+    if (key.at(-1) !== id || !prefixes.some((prefix) => startsWith(key, prefix))) continue;
     const [json = "", ownerId] = new TextDecoder().decode(value).split("\n");
     const renamed = json.replace(/"name":"(?:[^"\\]|\\.)*"/, () => `"name":${JSON.stringify(name)}`);
     await kv.set(key, new TextEncoder().encode(`${renamed}\n${ownerId}`));

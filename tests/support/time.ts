@@ -31,12 +31,13 @@ export class VirtualTime implements Disposable {
       return this.#id;
     };
     const remove = (id: number) => void this.#timers.delete(id);
-    Object.assign(globalThis, {
+    const timers = {
       setTimeout: add(false),
       setInterval: add(true),
       clearTimeout: remove,
       clearInterval: remove,
-    });
+    };
+    Object.assign(globalThis, timers);
     performance.now = () => this.now;
   }
 
@@ -58,19 +59,17 @@ export class VirtualTime implements Disposable {
     return await noted;
   }
 
+  /** Fires the first timer until `end`. Returns whether there was one. */
   #fireNext(end: number): boolean {
-    let next: [id: number, timer: Timer] | undefined;
-    for (const entry of this.#timers) {
-      if (entry[1].at <= end && (next === undefined || entry[1].at < next[1].at)) next = entry;
+    let [id, timer]: [number?, Timer?] = [];
+    for (const [other, candidate] of this.#timers) {
+      if (candidate.at <= end && candidate.at < (timer?.at ?? Infinity)) [id, timer] = [other, candidate];
     }
-    if (next === undefined) return false;
-    const [id, timer] = next;
+    if (id === undefined || timer === undefined) return false;
+    const { period } = timer;
     this.now = Math.max(this.now, timer.at);
-    if (timer.period === undefined) this.#timers.delete(id);
-    else {this.#timers.set(id, {
-        ...timer,
-        at: this.now + Math.max(1, timer.period),
-      });}
+    if (period === undefined) this.#timers.delete(id);
+    else this.#timers.set(id, { ...timer, at: this.now + Math.max(1, period) });
     timer.callback();
     return true;
   }
