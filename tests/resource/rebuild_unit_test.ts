@@ -56,48 +56,42 @@ function catalogueWith(cups: Resource): Pick<Catalogue, "title" | "resources"> {
   return { title: "Cup Store", resources: [SHELVES, cups] };
 }
 
+type Process = Awaited<ReturnType<typeof start>>;
+
 /** A process of a release that declares cups so. It works on these or, if it is given, on another collection. */
-class Process {
-  readonly items: Items;
-  readonly transactions: Transactions;
-  readonly store: Store;
-
-  private constructor(items: Items, store: Store, transactions: Transactions) {
-    this.items = items;
-    this.store = store;
-    this.transactions = transactions;
-  }
-
-  static async start(kv: Deno.Kv, cups: Resource, resource: Resource = cups): Promise<Process> {
-    const store = await storeOn(kv);
-    const { resources } = catalogueWith(cups);
-    const generations = await openCollections(store, catalogueWith(cups), { create: true });
-    const transactions = new Transactions(store, { clock: () => 0 });
-    const versions = new Versions(store);
-    const items = new Items(resource, { store, transactions, versions, resources, generations });
-    return new Process(items, store, transactions);
-  }
-
-  /** Adds cups for two accounts in turn. */
-  async add(...cups: object[]): Promise<void> {
-    for (const cup of cups) {
-      const id = await this.items.ids.next();
-      await this.transactions.run(this.items.adding({ id, ...cup }, id % 2 ? "acct_1" : "acct_2", 0));
-    }
-  }
-
-  async change(id: number, change: object | null): Promise<void> {
-    await this.items.change(id, (owned) => change && owned && { ...owned.item, ...change }, {
-      ...{ accountId: "", now: 0 },
-      transact: async (transaction) => (await this.transactions.run(transaction)).result,
-    });
-  }
-
-  /** Ids of the cups that the first account sees. */
-  async ids(filters: object = {}): Promise<number[]> {
-    const { json } = await this.items.list({ limit: 100, ...filters }, "acct_1");
-    return JSON.parse(json).map(({ id }: Item) => id);
-  }
+async function start(kv: Deno.Kv, cups: Resource, resource = cups) {
+  const store = await storeOn(kv);
+  const { resources } = catalogueWith(cups);
+  const generations = await openCollections(store, catalogueWith(cups), { create: true });
+  const transactions = new Transactions(store, { clock: () => 0 });
+  const items = new Items(resource, {
+    store,
+    transactions,
+    versions: new Versions(store),
+    resources,
+    generations,
+  });
+  return {
+    store,
+    /** Adds cups for two accounts in turn. */
+    async add(...cups: object[]): Promise<void> {
+      for (const cup of cups) {
+        const id = await items.ids.next();
+        await transactions.run(items.adding({ id, ...cup }, id % 2 ? "acct_1" : "acct_2", 0));
+      }
+    },
+    async change(id: number, change: object | null): Promise<void> {
+      await items.change(id, (owned) => change && owned && { ...owned.item, ...change }, {
+        ...{ accountId: "", now: 0 },
+        transact: async (transaction) => (await transactions.run(transaction)).result,
+      });
+    },
+    /** Ids of the cups that the first account sees. */
+    async ids(filters: object = {}): Promise<number[]> {
+      const { json } = await items.list({ limit: 100, ...filters }, "acct_1");
+      return JSON.parse(json).map(({ id }: Item) => id);
+    },
+  };
 }
 
 async function storeOn(kv: Deno.Kv): Promise<Store> {
@@ -135,19 +129,17 @@ async function rowsOf(kv: Deno.Kv, isAsked = (_table: string) => true): Promise<
   return new Map(rows.map(({ key, value }) => [JSON.stringify(key), new TextDecoder().decode(value)]));
 }
 
-/** Rows of a generation that are derived from cups, named as in the first one. */
+/** Rows of a generation that are derived from cups, with keys that are the same in every generation. */
 async function derived(kv: Deno.Kv, generation: string): Promise<Map<string, string>> {
-  const rows = await rowsOf(kv, (table) => /^(items_by|generations|own)$/.test(table));
-  const starts = [
-    generation === "" ? '["items_by","cups"' : `["generations","cups","${generation}"`,
-    `["own","cups","${generation}"`,
-  ];
-  const named = [...rows].flatMap(([key, text]) => {
-    const start = starts.find((start) => key.startsWith(start));
-    const [table] = start === starts[0] ? ["index"] : ["own"];
-    return start === undefined ? [] : [[table + key.slice(start.length), text] as const];
+  const index = generation === "" ? ["items_by", "cups"] : ["generations", "cups", generation];
+  const rows = [index, ["own", "cups", generation]].map(async (prefix) => {
+    const entries = await Array.fromAsync(kv.list<Uint8Array>({ prefix }));
+    return entries.map(({ key, value }): [string, string] => [
+      JSON.stringify([prefix === index, ...key.slice(prefix.length)]),
+      new TextDecoder().decode(value),
+    ]);
   });
-  return new Map(named.sort());
+  return new Map((await Promise.all(rows)).flat());
 }
 
 async function generationOf(kv: Deno.Kv): Promise<string> {
@@ -181,15 +173,15 @@ Deno.test.each<[string, Resource, Resource]>([
     using kv = await Deno.openKv(":memory:");
     using other = await Deno.openKv(":memory:");
     for (const one of [kv, other]) {
-      await (await Process.start(one, one === kv ? before : now, SHELVES)).add({ name: "Low" });
+      await (await start(one, one === kv ? before : now, SHELVES)).add({ name: "Low" });
     }
-    await (await Process.start(kv, before)).add(...SOME);
+    await (await start(kv, before)).add(...SOME);
 
     const lines = await rebuilt(kv, now);
 
     assertEquals(lines, ["Rebuilt cups: 4 items. Now start the release that declares them so."]);
-    const process = await Process.start(kv, now);
-    const fresh = await Process.start(other, now);
+    const process = await start(kv, now);
+    const fresh = await start(other, now);
     await fresh.add(...SOME);
     for (
       const change of [
@@ -212,9 +204,9 @@ Deno.test("a release starts on other rows only after a rebuild, and the one befo
   const { isNew: _, ...fields } = FIELDS;
   const before = resource({ ...DECLARATION, fields, filters: [] });
   const now = cups({ filters: ["colour", "isNew"] });
-  await (await Process.start(kv, before)).add({ name: "A", colour: "red" }, { name: "B" });
+  await (await start(kv, before)).add({ name: "A", colour: "red" }, { name: "B" });
   const command = "stop every process of the service and run: deno task items cups rebuild";
-  const starts = (resource: Resource) => Process.start(kv, resource);
+  const starts = (resource: Resource) => start(kv, resource);
 
   await assertRejects(() => starts(now), ResourceError, command);
   await starts(before);
@@ -235,7 +227,7 @@ Deno.test("a process that runs during a rebuild stops with its next commit, whic
   using kv = await Deno.openKv(":memory:");
   const resource = cups({ filters: ["colour"] });
   for (const revision of [1, 2]) {
-    const process = await Process.start(kv, resource);
+    const process = await start(kv, resource);
     await process.add({ name: "A" });
     await rebuilt(kv, resource);
     const rows = await rowsOf(kv);
@@ -252,7 +244,7 @@ Deno.test("rebuild() changes nothing if any of its commits fails, and then begin
   using kv = await Deno.openKv(":memory:");
   const [before, now] = [cups({ filters: ["isNew"] }), cups({ filters: ["colour"] })];
   const names = Array.from({ length: 600 }, (_, index) => ({ name: `${index}`, colour: "red" }));
-  await (await Process.start(kv, before)).add(...names);
+  await (await start(kv, before)).add(...names);
   const isOther = (table: string) => table !== "generations";
   const rows = await rowsOf(kv, isOther);
 
@@ -266,7 +258,7 @@ Deno.test("rebuild() changes nothing if any of its commits fails, and then begin
   }
 
   assertEquals(outcomes, [...Array(3).fill("failed"), "rebuilt"]);
-  assertEquals((await (await Process.start(kv, now)).ids({ colour: "red" })).length, 100);
+  assertEquals((await (await start(kv, now)).ids({ colour: "red" })).length, 100);
 });
 
 /** Cups with a filter that they did not have before. */
@@ -285,7 +277,7 @@ Deno.test.each<
   ],
 ])("rebuild() does not switch if %s", async (_, now, meddle) => {
   using kv = await Deno.openKv(":memory:");
-  const [process, shelves] = [await Process.start(kv, cups()), await Process.start(kv, cups(), SHELVES)];
+  const [process, shelves] = [await start(kv, cups()), await start(kv, cups(), SHELVES)];
   await shelves.add({ name: "Low" });
   await process.add(...SOME);
   let commits = 0;
@@ -298,12 +290,12 @@ Deno.test.each<
   await assertRejects(() => rebuilt(kv, now, { commit }), ResourceError, "Stop every process of the service");
 
   assertEquals((await rowsOf(kv)).get('["schema"]'), '{"version":1}');
-  assertEquals(await (await Process.start(kv, cups())).ids(), await process.ids());
+  assertEquals(await (await start(kv, cups())).ids(), await process.ids());
 });
 
 Deno.test("rebuild() does not switch once its generation might be swept", async () => {
   using kv = await Deno.openKv(":memory:");
-  await (await Process.start(kv, FILTERED)).add(...SOME);
+  await (await start(kv, FILTERED)).add(...SOME);
   let now = 0;
   const commit = (commit: Commit) => (now = DAY / 2 + 1, carryOut(commit));
 
@@ -314,20 +306,20 @@ Deno.test("rebuild() does not switch once its generation might be swept", async 
 
 Deno.test("of two rebuilds at a time, one switches", async () => {
   using kv = await Deno.openKv(":memory:");
-  await (await Process.start(kv, cups())).add(...SOME);
+  await (await start(kv, cups())).add(...SOME);
 
   const outcomes = await Promise.allSettled([rebuilt(kv, FILTERED), rebuilt(kv, FILTERED)]);
 
   assertEquals(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
-  assertEquals(await (await Process.start(kv, FILTERED)).ids({ colour: "red" }), [1, 4]);
+  assertEquals(await (await start(kv, FILTERED)).ids({ colour: "red" }), [1, 4]);
 });
 
 Deno.test("rebuild() names the items that break a new hook, which it leaves to the release before", async () => {
   using kv = await Deno.openKv(":memory:");
   const now = cups({ extend: [exists(SHELVES, "shelf"), unique("name")] });
-  const shelves = await Process.start(kv, cups(), SHELVES);
+  const shelves = await start(kv, cups(), SHELVES);
   await shelves.add({ name: "Low" });
-  const before = await Process.start(kv, cups());
+  const before = await start(kv, cups());
   await before.add(...SOME, { name: "B" }, { name: "F", shelf: 2 });
   const lines: string[] = [];
 
@@ -344,7 +336,7 @@ Deno.test("rebuild() names the items that break a new hook, which it leaves to t
 
 Deno.test("rebuild() lets hooks read rows of another collection, in its current generation", async () => {
   using kv = await Deno.openKv(":memory:");
-  await (await Process.start(kv, cups())).add(...SOME);
+  await (await start(kv, cups())).add(...SOME);
   await kv.set(["resources", "shelves"], encodeText('{"filters":[],"generation":"current"}'));
   await kv.set(["own", "shelves", "current", "mark"], encodeText("here"));
   const key = ["own", "shelves", "mark"];
@@ -362,7 +354,7 @@ Deno.test("rebuild() lets hooks read rows of another collection, in its current 
 
 Deno.test("rebuild() names the items that this release cannot read, and leaves out those that none can", async () => {
   using kv = await Deno.openKv(":memory:");
-  await (await Process.start(kv, cups())).add(...SOME);
+  await (await start(kv, cups())).add(...SOME);
   await kv.set(["items", "cups", 2], encodeText("no cup"));
   const fields: Members = { ...FIELDS, colour: optional(oneOf(["blue"])) };
   const now = (fields: Members) => resource({ ...DECLARATION, fields, filters: [] });
@@ -385,7 +377,7 @@ Deno.test("rebuild() names the items that this release cannot read, and leaves o
 Deno.test("sweepGenerations() removes a generation once it and the current one are more than a day old", async () => {
   using kv = await Deno.openKv(":memory:");
   const resource = cups({ filters: ["colour"] });
-  await (await Process.start(kv, resource)).add(...SOME);
+  await (await start(kv, resource)).add(...SOME);
   await kv.set(["own", "cups", "", "count"], encodeText("4"));
   await kv.set(
     ["generations", "mugs", new Date(0).toISOString(), "colour", "red", 1],
@@ -417,6 +409,6 @@ Deno.test("sweepGenerations() removes a generation once it and the current one a
   await rebuilt(kv, resource, { now: 6 * DAY });
   assertEquals(await swept(7 * DAY), [2, 6]);
   assertEquals(await swept(7 * DAY + 1), [6]);
-  assertEquals(await (await Process.start(kv, resource)).ids({ colour: "red" }), [1, 4]);
+  assertEquals(await (await start(kv, resource)).ids({ colour: "red" }), [1, 4]);
   assertEquals((await rowsOf(kv, (table) => table === "generations")).size, 4);
 });

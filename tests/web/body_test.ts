@@ -31,29 +31,22 @@ async function assertRefused(
   assertEquals([error.kind.code, error.headers], [code, headers]);
 }
 
-/** An endless body of spaces, one byte per pull. */
-function endlessBody() {
+/** A body whose parts are what `next` returns, until that is undefined. */
+function sourceOf(next: () => string | undefined | Promise<string | undefined>) {
   const source = { pulls: 0, cancelled: false };
-  const pull = (controller: ReadableStreamDefaultController) => {
-    source.pulls++;
-    controller.enqueue(encode(" "));
-  };
-  const cancel = () => void (source.cancelled = true);
-  return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
-}
-
-/** A body whose parts each arrive after a pause. */
-function pausingBody(parts: readonly string[], pause: () => Promise<void>) {
-  const source = { cancelled: false };
-  let next = 0;
   const pull = async (controller: ReadableStreamDefaultController) => {
-    await pause();
-    const part = parts[next++];
+    source.pulls++;
+    const part = await next();
     if (part === undefined) controller.close();
     else controller.enqueue(encode(part));
   };
   const cancel = () => void (source.cancelled = true);
   return Object.assign(source, { stream: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) });
+}
+
+/** An endless body of spaces, one byte per pull. */
+function endlessBody() {
+  return sourceOf(() => " ");
 }
 
 Deno.test("readJsonObject() leaves no unhandled rejection if the body can no longer be read", async () => {
@@ -243,15 +236,14 @@ Deno.test.each<[what: string, body: string | null, headers: Record<string, strin
 );
 
 Deno.test("readJsonObject() clears its timer once a delayed body is complete", async () => {
-  const pull = async (controller: ReadableStreamDefaultController) => {
-    // By now the timer has started.
-    await setImmediate();
-    await setImmediate();
-    controller.enqueue(encode("{}"));
-    controller.close();
-  };
+  const parts = ["{}"];
+  const { stream } = sourceOf(async () => {
+    // By then the timer has started.
+    for (const _ of ["now", "then"]) await setImmediate();
+    return parts.shift();
+  });
 
-  assertEquals((await read(new ReadableStream({ pull }, { highWaterMark: 0 }))).object, {});
+  assertEquals((await read(stream)).object, {});
 });
 
 Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, string | undefined]>([
@@ -264,7 +256,8 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
   "readJsonObject() waits for each part of a body that pauses for %s",
   async (_, ms, rules, headers, problem) => {
     using time = new VirtualTime();
-    const source = pausingBody(['{"a"', ":1", "}"], () => pause(ms));
+    const parts = ['{"a"', ":1", "}"];
+    const source = sourceOf(async () => (await pause(ms), parts.shift()));
     const reading = read(source.stream, headers, { ...BODY_RULES, ...rules });
 
     if (problem === undefined) assertEquals((await time.until(reading, 10_000)).object, { a: 1 });
@@ -276,8 +269,9 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
 
 Deno.test("readJsonObject() reads a part that has arrived when its timer fires late", async () => {
   using time = new VirtualTime();
+  const parts = ["{}"];
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-  const reading = read(pausingBody(["{}"], () => arrived).stream, CHUNKED);
+  const reading = read(sourceOf(async () => (await arrived, parts.shift())).stream, CHUNKED);
   const setTimer = globalThis.setTimeout;
   const late = (callback: () => void, ms: number) => setTimer(() => (callback(), arrive()), ms);
   Object.assign(globalThis, { setTimeout: late });
