@@ -204,32 +204,23 @@ for (const { operation, target, status } of DOCUMENTED) {
 }
 
 const USUAL = [
-  "Hammer",
-  "  Hammer ",
-  "\u3000犬",
-  "🐶",
-  "a\u00adb",
-  "'\"\\/$^",
-  "e\u0301",
-  "\u200b",
-  "\u2028x",
+  ...["Hammer", "  Hammer ", "\u3000犬", "🐶", "a\u00adb", "'\"\\/$^", "e\u0301", "\u200b", "\u2028x"],
+  ..."\u061b \u200d \u2010 \u202f \u2065 \u206a \u00a0 ~".split(" ").map((text) => `Hammer${text}`),
+  "x".repeat(100),
 ];
 const BLANK = ["", " ", " ".repeat(100), "a\u0000", "\u001b[2J", "a\tb", "a\n", "\r", "\u007fa"];
 const BEYOND_ASCII = ["\u00a0\u3000\u2003", "\ufeff", "\u2028\u2029", "\u0080", "\u0085a", "a\u009f"];
-const DIRECTIONS = "\u061c \u200e \u200f \u202a \u202b \u202c \u202d \u202e \u2066 \u2067 \u2068 \u2069"
-  .split(" ");
-const BESIDE_THEM = "\u061b \u200d \u2010 \u202f \u2065 \u206a \u00a0 ~".split(" ");
-const GOOD = [...USUAL, ...BESIDE_THEM.map((text) => `Hammer${text}`), "x".repeat(100)];
-const TURNED = DIRECTIONS.map((text) => `Hammer${text}`);
+const TURNED = "\u061c \u200e \u200f \u202a \u202b \u202c \u202d \u202e \u2066 \u2067 \u2068 \u2069"
+  .split(" ").map((text) => `Hammer${text}`);
 
 /** Names of things and of accounts: valid ones, invalid ones, and those that are refused although documents allow them. */
 const NAMES: Readonly<Record<"thing" | "account", readonly (readonly unknown[])[]>> = {
   thing: [
-    [...GOOD, ...TURNED, "x".repeat(101), "🐶".repeat(255)],
+    [...USUAL, ...TURNED, "x".repeat(101), "🐶".repeat(255)],
     [...BLANK, "🐶".repeat(256), null, 7],
     BEYOND_ASCII,
   ],
-  account: [GOOD, [...BLANK, "x".repeat(101), "🐶".repeat(256), null, 7], [...BEYOND_ASCII, ...TURNED]],
+  account: [USUAL, [...BLANK, "x".repeat(101), "🐶".repeat(256), null, 7], [...BEYOND_ASCII, ...TURNED]],
 };
 
 /** A schema, and JSON texts: valid ones, invalid ones, and those that are refused although the document allows them. */
