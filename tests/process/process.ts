@@ -254,12 +254,13 @@ export class ConnectServer extends DenoProcess {
     const address = ["--access-token", KV_TOKEN, "--addr", `127.0.0.1:${port}`];
     const server = new ConnectServer(["--sqlite-path", file, "serve", ...address], {}, options);
     server.url = `http://127.0.0.1:${port}/`;
-    let hasEnded = false;
-    server.ended().then(() => hasEnded = true);
-    while (!await accepts(port)) {
-      if (hasEnded) throw new Error(`${options.program} ended:\n${server.stderr.text}`);
-      await pause(10);
-    }
+    const failed = server.ended().then(({ errorLines }) => {
+      throw new Error(`${options.program} ended:\n${errorLines.join("\n")}`);
+    });
+    failed.catch(() => {});
+    const accepts = () =>
+      Deno.connect({ hostname: "127.0.0.1", port }).then((it) => (it.close(), true), () => false);
+    while (!await Promise.race([accepts(), failed])) await pause(10);
     return server;
   }
 
@@ -285,15 +286,6 @@ function engineFor(file: string): string[] {
 export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
-}
-
-async function accepts(port: number): Promise<boolean> {
-  try {
-    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Resident memory of a process, in bytes. Uses `cat`, because Deno reads /proc only with every permission. */

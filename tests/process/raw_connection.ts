@@ -33,9 +33,8 @@ export class RawConnection implements Disposable {
     try {
       for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
       return true;
-    } catch (error) {
-      if (isDisconnection(error)) return false;
-      throw error;
+    } catch {
+      return false;
     }
   }
 
@@ -60,7 +59,8 @@ export class RawConnection implements Disposable {
     const length = bodiless ? 0 : Number(headers.get("content-length") ?? 0);
     const body = await (isChunked ? this.#takeChunks() : this.#take(length));
     if (body === undefined) return undefined;
-    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body: decoded(body) };
+    const text = DECODER.decode(Uint8Array.from(body, (byte) => byte.charCodeAt(0)));
+    return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1]), headers, body: text };
   }
 
   /** Reads `length` bytes; undefined if the server closes the connection first. */
@@ -101,15 +101,9 @@ export class RawConnection implements Disposable {
   /** Reads more; false at the end. */
   async #read(): Promise<boolean> {
     const buffer = new Uint8Array(AT_ONCE);
-    try {
-      const length = await this.#connection.read(buffer);
-      if (length === null) return false;
-      this.#received += String.fromCharCode(...buffer.subarray(0, length));
-      return true;
-    } catch (error) {
-      if (isDisconnection(error)) return false;
-      throw error;
-    }
+    const length = await this.#connection.read(buffer).catch(() => null);
+    if (length !== null) this.#received += String.fromCharCode(...buffer.subarray(0, length));
+    return length !== null;
   }
 }
 
@@ -140,13 +134,4 @@ export async function exchange({ port }: { readonly port: number }, request: str
 /** Headers of a request with a JSON body. */
 export function jsonHeaders(key: string): { authorization: string; "content-type": string } {
   return { authorization: `Bearer ${key}`, "content-type": "application/json" };
-}
-
-function decoded(bytes: string): string {
-  return DECODER.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
-}
-
-function isDisconnection(error: unknown): boolean {
-  const { ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected } = Deno.errors;
-  return [ConnectionReset, BrokenPipe, ConnectionAborted, NotConnected].some((kind) => error instanceof kind);
 }
