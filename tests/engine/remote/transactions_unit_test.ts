@@ -210,15 +210,19 @@ Deno.test("run() gives rows to transactions in call order, even to one that read
   };
   const finished: string[] = [];
   const runs: Promise<unknown>[] = [];
-  const start = async (name: string, transaction: Transaction<Decided>) => {
-    runs.push(process.run(transaction).then(() => finished.push(name)));
-    await time.advance(50);
-  };
+  const start = (name: string, transaction: Transaction<Decided>) =>
+    void runs.push(process.run(transaction).then(() => finished.push(name)));
   const rows = upTo(12).map((number) => number % 2 === 0 ? "b" : "a");
+  const startAll = async (name: string) => {
+    for (const row of rows) {
+      start(name, counting(row));
+      await time.advance(50);
+    }
+  };
 
-  for (const row of rows) await start("earlier", counting(row));
-  await start("both", countingAll([["a"], ["b"]]));
-  for (const row of rows) await start("later", counting(row));
+  await startAll("earlier");
+  start("both", countingAll([["a"], ["b"]]));
+  await startAll("later");
   await time.until(Promise.all(runs), 10_000);
 
   assertEquals(finished, [...rows.map(() => "earlier"), "both", ...rows.map(() => "later")]);
