@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertStrictEquals } from "@std/assert";
+import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
 import { CommitInDoubt } from "../../src/engine/backend.ts";
 import {
   AGAIN,
@@ -7,6 +7,7 @@ import {
   StoreUnavailable,
   withDeadline,
 } from "../../src/engine/deadline.ts";
+import { CorruptRow, decodeJson, decodeText, encodeText } from "../../src/engine/row.ts";
 import { pause } from "../../src/base/time.ts";
 import { hang } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
@@ -30,6 +31,12 @@ Deno.test("withDeadline() rejects with StoreUnavailable and makes any other erro
   assertStrictEquals(await failing(unavailable), unavailable);
 });
 
+function failed(cause: unknown): StoreUnavailable {
+  return new StoreUnavailable("The operation failed", { cause });
+}
+
+const URLS = "POST (https://a:b@kv.example:4512/v2/write?token=c#d): https:// and HTTP://[::1]/e.";
+
 Deno.test.each<[string, StoreUnavailable, string]>([
   ["its own message", new DeadlineExceeded("No response within 250 ms"), "No response within 250 ms"],
   ["the message of its cause", failed(new TypeError("database or disk is full")), "database or disk is full"],
@@ -43,25 +50,15 @@ Deno.test.each<[string, StoreUnavailable, string]>([
     new CommitInDoubt(() => Promise.reject(), failed(new TypeError("disk I/O error"))),
     "disk I/O error",
   ],
-  [
-    "its own message if the cause is not an error",
-    new StoreUnavailable("The operation failed", { cause: "text" }),
-    "The operation failed",
-  ],
+  ["its own message if the cause is not an error", failed("text"), "The operation failed"],
   [
     "a message in which only the host of a URL is shown",
-    failed(
-      new TypeError("POST (https://a:b@kv.example:4512/v2/write?token=c#d): https:// and HTTP://[::1]/e."),
-    ),
+    failed(new TypeError(URLS)),
     "POST (kv.example:4512): [URL] and [::1]",
   ],
 ])("StoreUnavailable.logReason is %s", (_, error, reason) => {
   assertEquals(error.logReason, reason);
 });
-
-function failed(cause: Error): StoreUnavailable {
-  return new StoreUnavailable("The operation failed", { cause });
-}
 
 Deno.test("retried() repeats an attempt until it returns anything but AGAIN, or throws", async () => {
   let attempts = 0;
@@ -76,36 +73,35 @@ Deno.test("retried() repeats an attempt until it returns anything but AGAIN, or 
   assertEquals(attempts, 5 * 4);
 });
 
-Deno.test("retried() gives up after the deadline", async () => {
-  using time = new VirtualTime();
-  let attempts = 0;
-  const attempt = async () => {
-    attempts++;
-    await pause(2_000);
-    return AGAIN;
-  };
-
-  await assertRejects(() => time.until(retried(attempt), 60_000), StoreUnavailable, "conflicting");
-
-  assertEquals(attempts, 3);
-});
-
-Deno.test("retried() pauses longer after each attempt, up to 20 ms", async () => {
+Deno.test("retried() pauses longer after each attempt, up to 20 ms, and gives up after the deadline", async () => {
   using time = new VirtualTime();
   const { random } = Math;
   using _longest = { [Symbol.dispose]: () => Math.random = random };
   Math.random = () => 1;
   const starts: number[] = [];
+  const attempt = async () => {
+    starts.push(time.now);
+    if (starts.length > 24) await pause(2_000);
+    return AGAIN;
+  };
 
-  await time.until(retried(() => Promise.resolve(starts.push(time.now) < 24 ? AGAIN : 7)), 60_000);
+  await assertRejects(() => time.until(retried(attempt), 60_000), StoreUnavailable, "conflicting");
 
   const pauses = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
-  assertEquals(pauses, Array.from({ length: 23 }, (_, index) => Math.min(index + 1, 20)));
+  assertEquals(pauses, [...Array.from({ length: 24 }, (_, at) => Math.min(at + 1, 20)), 2_020, 2_020]);
 });
 
-Deno.test("pause() resolves after the given time", async () => {
-  using time = new VirtualTime();
+Deno.test("decodeText() reverses encodeText(), and decodeJson() names the table of a row that is not JSON", () => {
+  const row = (value: unknown) => ({ key: ["numbers", 1], value, versionstamp: "1" });
 
-  await assertRejects(() => time.until(pause(20), 19), Error, "within 19 ms");
-  await time.until(pause(20), 20);
+  assertEquals(decodeText(row(encodeText("é\n{"))), "é\n{");
+  for (
+    const [value, kind] of [
+      [{ a: 1 }, "text"],
+      [new Uint8Array([0x22, 0xff, 0x22]), "text"],
+      [encodeText("{"), "JSON"],
+    ] as const
+  ) {
+    assertThrows(() => decodeJson(row(value)), CorruptRow, `A row of numbers is not ${kind}`);
+  }
 });
