@@ -7,25 +7,21 @@ import { ABSENT, type Ledger } from "./ledger.ts";
 /** The status of a response that does not say whether the request was carried out. */
 const UNKNOWN = 503;
 
-/** An account with a limit, and the number of requests admitted in each window. */
+/** An account with a daily limit, and the number of requests admitted each day. */
 export class LimitedAccount {
   readonly credential: Credential;
-  /** Number of admitted requests, keyed by the end of their window in seconds since the epoch. */
+  /** Number of admitted requests, keyed by the end of their day in seconds since the epoch. */
   readonly admitted: Map<number, number> = new Map();
-  /** Number of requests that may have been admitted. */
-  unanswered = 0;
   #pausesUntil = 0;
 
   constructor(credential: Credential) {
     this.credential = credential;
   }
 
-  /** Lists items; undefined while the account waits for a new window. */
+  /** Lists items; undefined while the account waits for a new day. */
   async list(server: ServerProcess): Promise<Reply | undefined> {
     if (Date.now() < this.#pausesUntil) return undefined;
-    this.unanswered++;
     const answer = await call(server, this.credential.key, `${LIST}?limit=5`);
-    if (answer.status !== UNKNOWN) this.unanswered--;
     const reset = Number(answer.headers.get("x-ratelimit-reset"));
     if (answer.status === 200) this.admitted.set(reset, (this.admitted.get(reset) ?? 0) + 1);
     else if (answer.status === 429) this.#pausesUntil = reset * 1_000;
@@ -33,7 +29,7 @@ export class LimitedAccount {
     return answer;
   }
 
-  /** Number of requests admitted above a limit, in all windows. */
+  /** Number of requests admitted above a limit, on all days. */
   countAbove(limit: number): number {
     return [...this.admitted.values()].reduce((sum, count) => sum + Math.max(0, count - limit), 0);
   }
@@ -46,7 +42,7 @@ export interface Shop {
   readonly ledger: Ledger;
   /** The account that writes. */
   readonly key: string;
-  readonly limited: readonly LimitedAccount[];
+  readonly limited: LimitedAccount;
 }
 
 interface Known {
@@ -82,12 +78,9 @@ export class Client {
     const name = `${this.#name}.${this.#count++}`;
     if (chance < 0.2) return await this.#create(server, { name, headers: { "idempotency-key": name } });
     if (chance < 0.35) return await this.#create(server, { name, headers: {} });
-    if (chance < 0.45) return await this.#message(server, name);
     const item = chance < 0.8 ? this.#own.pop() : undefined;
     if (item) return await (chance < 0.6 ? this.#change(server, item) : this.#remove(server, item));
-    const { limited } = this.#shop;
-    const answer = await limited[Math.floor(Math.random() * limited.length)]?.list(server);
-    return answer ?? await call(server, this.#shop.key, `${LIST}?limit=5`);
+    return await this.#shop.limited.list(server) ?? await call(server, this.#shop.key, `${LIST}?limit=5`);
   }
 
   async #create(server: ServerProcess, creation: Creation): Promise<Reply> {
@@ -127,16 +120,6 @@ export class Client {
     ledger.send(name, ABSENT);
     const answer = await call(server, key, `DELETE ${PATH}/${id}`);
     if (expectStatus(answer, 204) !== UNKNOWN) ledger.acknowledge(name, ABSENT);
-    return answer;
-  }
-
-  async #message(server: ServerProcess, message: string): Promise<Reply> {
-    const { ledger, key } = this.#shop;
-    ledger.send(message, 0);
-    const answer = await call(server, key, "POST /v1/messages", { json: { message } });
-    // The queue is full or left out.
-    if (["429 queue_full", "404 not_found"].includes(outcome(answer))) return answer;
-    if (expectStatus(answer, 202) !== UNKNOWN) ledger.acknowledge(message, 0);
     return answer;
   }
 }

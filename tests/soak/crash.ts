@@ -1,7 +1,5 @@
-import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
-import { clientTasks } from "../../src/process/cli.ts";
-import { dayEnd, UNUSED, type Usage } from "../../src/limits/usage.ts";
-import { decodeJson, decodeText } from "../../src/engine/row.ts";
+import { dayEnd } from "../../src/limits/usage.ts";
+import { decodeText } from "../../src/engine/row.ts";
 import { upTo } from "../support/client.ts";
 import { ConnectServer, type ServerProcess } from "../process/process.ts";
 import { idIn, SHIPPED, textField } from "../process/shipped.ts";
@@ -10,16 +8,10 @@ import { TemporaryStore } from "../process/temporary_store.ts";
 import { Client, LimitedAccount } from "./clients.ts";
 import { Ledger, type Stored } from "./ledger.ts";
 import { pause } from "../../src/base/time.ts";
-import { atLeast, atMost, type Effort, exactly, type Finding, type Note } from "./part.ts";
+import { atLeast, type Effort, exactly, type Finding, type Note } from "./part.ts";
 
 const CLIENTS = 12;
-const PER_MINUTE = 600;
 const PER_DAY = 60;
-/**
- * In %. Each of two processes leases at most a quarter of what is left, and takes its next lease before this one is
- * used up.
- */
-const LEASED = 75;
 /** One in this many replies of the KV Connect server is lost. */
 const LOST_ONE_IN = 5;
 /** Number of kills between checks of all rows. */
@@ -33,25 +25,23 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
   await using store = await TemporaryStore.create();
   const ledger = new Ledger();
   const { key } = await store.createAccount();
-  const ofMinute = new LimitedAccount(await store.createAccount({ perMinute: PER_MINUTE }));
   const perDay = 10 * kills;
-  const ofDay = new LimitedAccount(await store.createAccount({ perDay }));
+  const limited = new LimitedAccount(await store.createAccount({ perDay }));
   const field = textField("1.23 456");
-  const shop = { textField: field, ledger, key, limited: [ofMinute, ofDay] };
+  const shop = { textField: field, ledger, key, limited };
   const clients = Array.from({ length: CLIENTS }, (_, index) => new Client(`${index}`, shop));
-  const taken: Stored[] = [];
   const faults: string[] = [];
-  const usage = new UsageWatch(store, ofDay, perDay);
-  let lostReplies = 0;
+  let [lostReplies, uncounted] = [0, 0];
 
   for (let kill = 1; kill <= kills; kill++) {
     lostReplies += await killUnderLoad(store, clients, kill % 2 === 0);
     using kv = await Deno.openKv(store.kvPath);
-    ledger.check([...taken, ...await readStored(kv, field)]);
-    await usage.look();
+    ledger.check(await readStored(kv, field));
+    const usage = await store.usageOf(limited.credential);
+    const admitted = limited.admitted.get(dayEnd(usage) / 1_000) ?? 0;
+    uncounted = Math.max(uncounted, admitted - usage.usedToday);
     if (kill % KILLS_PER_CHECK !== 0 && kill !== kills) continue;
     faults.push(...await findFaults(kv, [SHIPPED]));
-    taken.push(...await takeMessages(store));
     note(`crash: ${kill} kills, ${ledger.acknowledged} writes acknowledged`);
   }
 
@@ -64,50 +54,9 @@ export async function crash({ kills }: Pick<Effort, "kills">, note: Note): Promi
     atLeast("lost replies of the KV server", lostReplies, 1),
     exactly(`requests admitted of ${PER_DAY}, without kills`, await admittedWithLostReplies(store), PER_DAY),
     exactly("rows without their counterpart", faults.length, 0),
-    exactly("requests above the limit per minute", ofMinute.countAbove(PER_MINUTE), 0),
-    exactly("requests above the limit per day", ofDay.countAbove(perDay), 0),
-    exactly("requests admitted but not counted", usage.uncounted, 0),
-    exactly("permits counted, but neither used nor leased", usage.unexplained, 0),
-    atMost("permits lost in a kill, of those left", 100 * usage.mostLost, LEASED, " %"),
+    exactly("requests above the limit per day", limited.countAbove(perDay), 0),
+    exactly("requests admitted but not counted", uncounted, 0),
   ];
-}
-
-/** Compares an account's usage of the day in its row with that in its responses. */
-class UsageWatch {
-  /** Number of requests that were admitted but are not counted. */
-  uncounted = 0;
-  /** Number of permits that are counted, but were neither used nor leased. */
-  unexplained = 0;
-  /** Largest share of the remaining permits lost in one kill. */
-  mostLost = 0;
-  #before: Pick<Usage, "usedToday" | "leasedToday"> = UNUSED;
-  #unusedBefore = 0;
-  readonly #store: TemporaryStore;
-  readonly #account: LimitedAccount;
-  readonly #limit: number;
-
-  constructor(store: TemporaryStore, account: LimitedAccount, limit: number) {
-    this.#store = store;
-    this.#account = account;
-    this.#limit = limit;
-  }
-
-  /** Reads the row while the service is not running. */
-  async look(): Promise<void> {
-    const usage = await this.#store.usageOf(this.#account.credential);
-    const { usedToday, leasedToday } = usage;
-    const { unanswered } = this.#account;
-    const admitted = this.#account.admitted.get(dayEnd(usage) / 1_000) ?? 0;
-    this.uncounted += Math.max(0, admitted - usedToday);
-    this.unexplained += Math.max(0, usedToday - leasedToday - admitted - unanswered);
-    const left = this.#limit - this.#before.usedToday;
-    const unused = usedToday - admitted;
-    // Some permits of these leases had been used.
-    const lost = Math.min(leasedToday - this.#before.leasedToday, unused - this.#unusedBefore);
-    if (left > 0) this.mostLost = Math.max(this.mostLost, lost / left);
-    this.#unusedBefore = unused;
-    this.#before = usage;
-  }
 }
 
 /**
@@ -153,17 +102,13 @@ function pick(servers: readonly ServerProcess[]): ServerProcess | undefined {
   return servers[Math.floor(Math.random() * servers.length)];
 }
 
-/** Reads every item and message of a KV. */
+/** Reads every item of a KV. */
 async function readStored(kv: Deno.Kv, textField: string): Promise<Stored[]> {
-  const items = await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items }), (entry): Stored => {
+  return await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items }), (entry): Stored => {
     const item = JSON.parse(decodeText(entry).split("\n")[0] ?? "");
     const [name = "", value] = item[textField].split(" ");
     return { id: idIn(item), name, value: Number(value) };
   });
-  const messages = await Array.fromAsync(kv.list({ prefix: ["messages"] }), (entry): Stored => {
-    return { name: decodeJson<{ message: string }>(entry).message, value: 0 };
-  });
-  return [...items, ...messages];
 }
 
 /** Number of requests that an account can send in a day while replies of the KV Connect server are lost. */
@@ -177,14 +122,4 @@ async function admittedWithLostReplies(store: TemporaryStore): Promise<number> {
     }),
   );
   return Math.max(...account.admitted.values());
-}
-
-/** Takes all messages from the queue, if the service has one. */
-async function takeMessages(store: TemporaryStore): Promise<Stored[]> {
-  if (!clientTasks(CATALOGUE).some(({ name }) => name === "messages")) return [];
-  const { stdout } = await store.run("messages", "take", "1000");
-  return stdout.split("\n").filter((line) => line !== "").map((line) => ({
-    name: JSON.parse(line).message,
-    value: 0,
-  }));
 }

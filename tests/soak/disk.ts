@@ -2,9 +2,9 @@ import { call, outcome, upTo } from "../support/client.ts";
 import { type Outcome, runServer, type ServerProcess } from "../process/process.ts";
 import { addItem, SHIPPED, TITLE } from "../process/shipped.ts";
 import { findFaults } from "../support/stored_rows.ts";
-import { openSmallDisk, type SmallDisk } from "./full_disk.ts";
+import { TemporaryStore } from "../process/temporary_store.ts";
 import { pause } from "../../src/base/time.ts";
-import { atLeast, atMost, equal, exactly, type Finding, type Note } from "./part.ts";
+import { atLeast, atMost, exactly, type Finding, type Note } from "./part.ts";
 
 const MAX_WRITES = 30_000;
 const AT_ONCE = 50;
@@ -16,12 +16,8 @@ const RECOVERY = 10_000;
 
 /** Fills the disk of a running service, makes room again, and then starts the service on a read-only file. */
 export async function disk(_: object, note: Note): Promise<Finding[]> {
-  await using small = await openSmallDisk();
-  return await stressDisk(small, note);
-}
-
-/** Does so on the given disk. */
-export async function stressDisk({ store, fileSize, ...disk }: SmallDisk, note: Note): Promise<Finding[]> {
+  await using disk = await openSmallDisk();
+  const { store, fileSize } = disk;
   const { key } = await store.createAccount();
   await using server = await store.serve({}, fileSize === undefined ? {} : { fileSize });
   const accepted = await writeUntilFull(server, key);
@@ -38,15 +34,15 @@ export async function stressDisk({ store, fileSize, ...disk }: SmallDisk, note: 
   const start = await disk.makeReadOnly() ? await runServer({ KV_PATH: store.kvPath }) : undefined;
 
   return [
-    equal("writes while the disk is full", [...refusals].join(", "), "503 store_unavailable"),
-    equal("/ready and /health in the meantime", `${ready.status}, ${health.status}`, "503, 200"),
+    exactly("writes while the disk is full", [...refusals].join(", "), "503 store_unavailable"),
+    exactly("/ready and /health in the meantime", `${ready.status}, ${health.status}`, "503, 200"),
     atMost("until it writes again, without a restart", recovery, RECOVERY, " ms"),
     atLeast("items accepted before that", accepted, 10),
     exactly("difference from items stored", Math.abs(stored - accepted - added - 1), 0),
     exactly("rows without their counterpart", faults, 0),
     exactly("lines on standard error outside the log", errorLines.filter(isStrange).length, 0),
     exactly("exit code", code, 0),
-    ...(start ? [equal("start on a read-only disk", nameOf(start), "refused in one line")] : []),
+    ...(start ? [exactly("start on a read-only disk", nameOf(start), "refused in one line")] : []),
   ];
 }
 
@@ -110,4 +106,66 @@ function nameOf({ code, errorLines }: Outcome): string {
 function isStrange(line: string): boolean {
   const isUsual = ["Listening on", TITLE].some((start) => line.startsWith(`${start} `));
   return !isUsual && !/^\{"time":.*\}$/.test(line);
+}
+
+/** A disk for a KV file, which can be full or read-only. */
+interface SmallDisk extends AsyncDisposable {
+  readonly store: TemporaryStore;
+  /** Maximum size of a file that a process writes, in KiB, if that limit simulates the disk. */
+  readonly fileSize?: number;
+  /** Makes room for this process. */
+  makeRoom(server: ServerProcess): Promise<void>;
+  /** Prevents further writes. Resolves to false if that is impossible. */
+  makeReadOnly(): Promise<boolean>;
+}
+
+/** Size of the disk, in MiB. */
+const SIZE = 4;
+
+/** Mounts a disk in memory or, if that is impossible, limits the size of files. */
+async function openSmallDisk(): Promise<SmallDisk> {
+  const folder = await Deno.makeTempDir({ prefix: "small_disk_" });
+  const isMounted = await run("mount", "-t", "tmpfs", "-o", `size=${SIZE}m`, "tmpfs", folder);
+  return isMounted ? mounted(folder) : limited(folder);
+}
+
+/** Simulates a small disk with a limit on the size of each file, which is raised to make room. */
+function limited(folder: string): SmallDisk {
+  const store = TemporaryStore.within(folder);
+  return {
+    store,
+    fileSize: SIZE * 1_024 / 2,
+    async makeRoom({ pid }) {
+      await run("prlimit", "--pid", `${pid}`, "--fsize=unlimited");
+    },
+    async makeReadOnly() {
+      await Deno.chmod(store.kvPath, 0o400);
+      return Deno.uid() !== 0;
+    },
+    [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
+  };
+}
+
+function mounted(folder: string): SmallDisk {
+  return {
+    store: TemporaryStore.within(folder),
+    async makeRoom() {
+      await run("mount", "-o", `remount,size=${100 * SIZE}m`, folder);
+    },
+    makeReadOnly: () => run("mount", "-o", "remount,ro", folder),
+    async [Symbol.asyncDispose]() {
+      await run("umount", folder);
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+/** Runs a program. Resolves to whether it succeeded. */
+async function run(program: string, ...args: string[]): Promise<boolean> {
+  try {
+    const { success } = await new Deno.Command(program, { args, stderr: "null" }).output();
+    return success;
+  } catch {
+    return false;
+  }
 }

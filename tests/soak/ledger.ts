@@ -8,8 +8,7 @@ export const ABSENT: Outcome = -1;
 export interface Stored {
   readonly name: string;
   readonly value: number;
-  /** Only items of the collection have one. */
-  readonly id?: number;
+  readonly id: number;
 }
 
 /** Records writes of items with unique names, and compares them with what is stored. */
@@ -49,7 +48,7 @@ export class Ledger {
     for (const { name, value, id } of stored) {
       if (found.has(name)) this.doubled++;
       found.set(name, value);
-      if (id !== undefined) this.noteId(name, id);
+      this.noteId(name, id);
       if (!this.#possible.has(name)) this.lost++;
     }
     for (const [name, possible] of this.#possible) {

@@ -19,15 +19,6 @@ export interface Effort {
   readonly addresses: number;
 }
 
-/** The defaults of `deno task soak`. */
-export const FULL: Effort = {
-  kills: 200,
-  connections: 10_000,
-  minDuration: 15,
-  maxSlowdown: 25,
-  addresses: 300_000,
-};
-
 /** Prints a line of progress. */
 export type Note = (line: string) => void;
 
@@ -35,13 +26,12 @@ export type Note = (line: string) => void;
 export type Part = (effort: Effort, note: Note) => Promise<Finding[]>;
 
 /** Kept if a value is exactly the expected one. */
-export function exactly(promise: string, value: number, expected: number): Finding {
+export function exactly<Value extends number | string>(
+  promise: string,
+  value: Value,
+  expected: Value,
+): Finding {
   return { promise, measured: format(value), held: value === expected };
-}
-
-/** Kept if a text is the expected one. */
-export function equal(promise: string, value: string, expected: string): Finding {
-  return { promise, measured: value, held: value === expected };
 }
 
 /** Kept if a value does not exceed a bound, which is printed. */
@@ -50,11 +40,12 @@ export function atMost(promise: string, value: number, bound: number, unit: stri
 }
 
 /** Kept if a value reaches a bound, without which other findings would mean little. */
-export function atLeast(promise: string, value: number, bound: number, unit: string = ""): Finding {
-  return { promise, measured: `${format(value)}${unit}`, held: value >= bound };
+export function atLeast(promise: string, value: number, bound: number): Finding {
+  return { promise, measured: format(value), held: value >= bound };
 }
 
-function format(value: number): string {
+function format(value: number | string): string {
+  if (typeof value === "string") return value;
   const digits = Math.abs(value) < 10 ? { maximumFractionDigits: 2 } : { maximumFractionDigits: 0 };
   return value.toLocaleString("en-US", digits);
 }

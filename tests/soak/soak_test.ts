@@ -1,19 +1,23 @@
 import { assertEquals } from "@std/assert";
+import { print } from "../../src/process/process.ts";
 import { crash } from "./crash.ts";
 import { disk } from "./disk.ts";
 import { overload } from "./overload.ts";
-import { type Effort, type Finding, FULL, type Part } from "./part.ts";
+import type { Effort, Part } from "./part.ts";
 
-/** Small enough for a test. */
-const BRIEF: Effort = {
-  ...FULL,
-  kills: 5,
-  connections: 300,
-  minDuration: 1,
-  // Other tests run concurrently.
-  maxSlowdown: 200,
-  addresses: 12_000,
+/** For `deno task soak`, which also prints what it measures. */
+const FULL: Effort = {
+  kills: 200,
+  connections: 10_000,
+  minDuration: 15,
+  maxSlowdown: 25,
+  addresses: 300_000,
 };
+/** Small enough for a test, beside others. */
+const BRIEF: Effort = { kills: 3, connections: 300, minDuration: 1, maxSlowdown: 200, addresses: 3_000 };
+
+const isFull = Deno.env.get("SOAK") === "full";
+const note = isFull ? print : () => {};
 
 for (
   const [promise, part] of [
@@ -25,10 +29,11 @@ for (
   Deno.test({
     name: `service ${promise}`,
     ignore: Deno.build.os !== "linux",
-    fn: async () => assertEquals((await part(BRIEF, () => {})).filter(isBroken), []),
-  });
-}
+    async fn() {
+      const findings = await part(isFull ? FULL : BRIEF, note);
 
-function isBroken({ held }: Finding): boolean {
-  return !held;
+      for (const { promise, measured } of findings) note(`${promise}: ${measured}`);
+      assertEquals(findings.filter(({ held }) => !held), []);
+    },
+  });
 }
