@@ -9,12 +9,7 @@ export class Workshop extends Harness {
 
   /** Creates one on a new KV in memory. */
   static override async open(options?: HarnessOptions): Promise<Workshop> {
-    return await Workshop.on(await Deno.openKv(":memory:"), options);
-  }
-
-  /** Creates one on this KV, which it closes. */
-  static async on(kv: Deno.Kv, options?: HarnessOptions): Promise<Workshop> {
-    const workshop = new Workshop(kv, options);
+    const workshop = new Workshop(await Deno.openKv(":memory:"), options);
     const { apiKey } = await workshop.createAccount({ minute: 1_000_000, day: 1_000_000 });
     return Object.assign(workshop, { key: apiKey });
   }

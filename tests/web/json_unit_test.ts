@@ -97,8 +97,7 @@ Deno.test("exceededBound() counts the values and levels of random JSON", () => {
   const below = (count: number) => Math.floor(random() * count);
   for (let round = 0; round < 500; round++) {
     const value = randomValue(below, 5);
-    const json = JSON.stringify(value, null, below(2) * 2);
-    assertBounds(json, { values: countValues(value), levels: countLevels(value) });
+    assertBounds(JSON.stringify(value, null, below(2) * 2), boundsOf(value));
   }
 });
 
@@ -126,16 +125,10 @@ function randomValue(below: (count: number) => number, depth: number): unknown {
   return kind === 1 ? items : Object.fromEntries(items.map((item, index) => [`,"[${index}`, item]));
 }
 
-function itemsOf(value: unknown): unknown[] {
-  return typeof value === "object" && value !== null ? Object.values(value) : [];
-}
-
-function countValues(value: unknown): number {
-  return itemsOf(value).reduce<number>((sum, item) => sum + countValues(item), 1);
-}
-
-function countLevels(value: unknown): number {
-  return typeof value === "object" && value !== null
-    ? 1 + Math.max(0, ...itemsOf(value).map(countLevels))
-    : 0;
+/** The values and levels of a value. */
+function boundsOf(value: unknown): JsonBounds {
+  if (typeof value !== "object" || value === null) return { values: 1, levels: 0 };
+  const inner = Object.values(value).map(boundsOf);
+  const values = inner.reduce((sum, { values }) => sum + values, 1);
+  return { values, levels: 1 + Math.max(0, ...inner.map(({ levels }) => levels)) };
 }
