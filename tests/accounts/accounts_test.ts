@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { ACCOUNTS, ACCOUNTS_VERSION, previousKeyExpiry } from "../../src/accounts/account.ts";
+import { accountKey, ACCOUNTS, ACCOUNTS_VERSION, previousKeyExpiry } from "../../src/accounts/account.ts";
 import { ApiKeys } from "../../src/accounts/api_keys.ts";
 import { openAccounts } from "../../src/accounts/plans.ts";
 import { DAY, HOUR, MINUTE, pause } from "../../src/base/time.ts";
@@ -395,7 +395,11 @@ Deno.test.each<[fault: string, change: Partial<Catalogue>]>([
 
 Deno.test("openAccounts() refuses a release without a plan that an account has, until the account is moved", async () => {
   await using service = await Harness.open();
-  const { account: { id } } = await service.createAccount("business");
+  const { account, account: { id } } = await service.createAccount("business");
+  // More accounts than are read at a time, all before the one that has the plan.
+  for (const number of upTo(500)) {
+    await service.kv.set(accountKey(`acct_!${number}`), encodeJson({ ...account, plan: "pro" }));
+  }
   const refused = () => assertRejects(() => openAccounts(service.store, LATER), ResourceError);
 
   const { message: ofUnknown } = await refused();
