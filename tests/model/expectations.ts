@@ -30,12 +30,6 @@ function confirm(write: Write, to: number): void {
   write.isConfirmed = true;
 }
 
-/** A message that was sent: its id once it was accepted, and whether an operator took it. */
-interface Sent {
-  id?: string;
-  isTaken?: boolean;
-}
-
 /** The JSON of a thing. */
 export function textOf({ id, name, state, isSpare }: Known): string {
   return JSON.stringify({ id, name, weight: HAMMER.weight, state, isSpare });
@@ -54,9 +48,7 @@ export class Expectations {
   readonly #etags: Map<number, string> = new Map();
   /** IDs and entity tags of the states that requests with If-Match replaced. */
   readonly #replaced: Set<string> = new Set();
-  /** Messages that were sent, by text. */
-  readonly #sent: Map<string, Sent> = new Map();
-  /** Replies to requests with an Idempotency-Key, by the name or text that the request gives. */
+  /** Replies to requests with an Idempotency-Key, by the name that the request gives. */
   readonly #replies: Map<string, { readonly body: string; wasCarriedOut: boolean }> = new Map();
 
   /** Records that a client is about to give a thing this name. */
@@ -136,33 +128,6 @@ export class Expectations {
     for (const id of this.#writes.keys()) {
       if (id > after && id < end && !ids.includes(id)) this.saw(id, null, null, span);
     }
-  }
-
-  /** Records that a client is about to send a message. */
-  sending(text: string): void {
-    if (!this.#sent.has(text)) this.#sent.set(text, {});
-  }
-
-  /** Records that a message was accepted. Throws if it has another id already. */
-  accepted(text: string, id: string): void {
-    const sent = this.#sent.get(text);
-    assert(sent && (sent.id ?? id) === id, `A message was accepted twice: ${text}`);
-    sent.id = id;
-  }
-
-  /** Checks and records messages that an operator took from the queue. */
-  took(messages: readonly { readonly id: string; readonly message: string }[]): void {
-    for (const { id, message } of messages) {
-      const sent = this.#sent.get(message);
-      assert(sent && !sent.isTaken, `A message was stored twice: ${message}`);
-      sent.isTaken = true;
-      this.accepted(message, id);
-    }
-  }
-
-  /** Asserts that every accepted message was taken. */
-  assertAllTaken(): void {
-    assertEquals([...this.#sent].filter(([, { id, isTaken }]) => id !== undefined && !isTaken), []);
   }
 
   /** Checks a reply to a request with an Idempotency-Key: all are the same, and only one is not a replay. */

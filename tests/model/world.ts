@@ -34,7 +34,7 @@ interface Call {
   readonly target: string;
   readonly headers?: Record<string, string>;
   readonly json?: object;
-  /** A name or text that only this request gives. */
+  /** A name that only this request gives. */
   readonly only?: string;
   readonly answered?: (answer: Answer, exchange: Exchange) => void;
   /** Called if it got 503 or no response, so it may have been carried out. */
@@ -59,7 +59,7 @@ export class World implements Disposable {
   readonly #expectations: Expectations = new Expectations();
   readonly #pending: Set<Promise<void>> = new Set();
   readonly #failures: unknown[] = [];
-  /** Unique names and texts of requests that got 503 or no response. From then on, none may be written. */
+  /** Unique names of requests that got 503 or no response. From then on, none may be written. */
   readonly #givenUp: Set<string> = new Set();
   readonly #faults = { losePermits: false, mayRefuse: false };
   #serial = 0;
@@ -182,10 +182,8 @@ export class World implements Disposable {
   async #replaceCustomer(customer: Customer, index: number): Promise<void> {
     await this.#closeAsOperator(customer);
     await this.#time.advance(MINUTE);
-    await this.#takeMessages();
-    // It is refused if a message has been queued since they were taken.
-    if (!(await this.#tryTo("accounts", "delete", customer.id)).done) return;
-    customer.isRemoved = true;
+    customer.isRemoved = (await this.#tryTo("accounts", "delete", customer.id)).done;
+    assert(customer.isRemoved);
     const limits = LIMITS[index];
     assert(limits);
     this.#customers[index]?.push(await this.#createCustomer(limits));
@@ -214,11 +212,6 @@ export class World implements Disposable {
     const plan = [OF_THINGS.plans.own, ...optionsOf(limits)];
     const { done } = await this.#tryTo("accounts", "plan", customer.id, ...plan);
     if (done) customer.limits.push({ from: this.#time.now, limits });
-  }
-
-  async #takeMessages(): Promise<void> {
-    const { out } = await this.#tryTo("messages", "take", "100000");
-    this.#expectations.took(out.map((line) => JSON.parse(line)));
   }
 
   /** Runs a command that may fail, in a process without faults. */
@@ -330,18 +323,16 @@ export class World implements Disposable {
 
   /** The request of a step; undefined if there is nothing to request. */
   #callOf({ operation, pick }: RequestStep, customer: Customer, key: Key): Call | undefined {
-    const ofKey = { "idempotency-key": `${pick}` };
     const calls: Record<Operation, () => Call | undefined> = {
       "nowhere": () => ({ target: "GET /v1/nowhere" }),
       "page": () => this.#page(pick),
       "get": () => this.#get(pick),
       "create": () => this.#create(`thing ${++this.#serial}`, undefined, pick),
-      "create once": () => this.#create(`thing ${customer.id} ${pick}`, ofKey, pick),
+      "create once": () =>
+        this.#create(`thing ${customer.id} ${pick}`, { "idempotency-key": `${pick}` }, pick),
       "patch": () => this.#change(pick, operation),
       "patch if match": () => this.#change(pick, operation),
       "delete": () => this.#change(pick, operation),
-      "send": () => this.#message(`message ${++this.#serial}`),
-      "send once": () => this.#message(`message ${customer.id} ${pick}`, ofKey),
       "rotate": () => this.#rotate(customer, key, pick * 60),
       "close": () => this.#close(customer),
     };
@@ -410,22 +401,6 @@ export class World implements Disposable {
         this.#expectations.saw(id, thing, headers.get("etag"), exchange);
       },
       lost: ({ to }) => ended(undefined, to),
-    };
-  }
-
-  #message(message: string, headers?: Record<string, string>): Call {
-    this.#expectations.sending(message);
-    return {
-      target: "POST /v1/messages",
-      json: { message },
-      ...(headers ? { headers } : { only: message }),
-      answered: (answer) => {
-        if (answer.outcome !== "202") return;
-        const sent = answer.json<{ id: string; message: string }>();
-        assertEquals(sent.message, message);
-        this.#expectations.accepted(message, sent.id);
-        if (headers) this.#expectations.replied(message, answer.text, isReplay(answer));
-      },
     };
   }
 
@@ -530,15 +505,13 @@ export class World implements Disposable {
     assertEquals(marked.size, this.#deployment.openServer ? 1 : 0);
   }
 
-  /** Checks the stored things and messages, and what an operator sees of them. */
+  /** Checks the stored things, and what an operator sees of them. */
   async #assertContent(): Promise<void> {
     const { out, span } = await this.#tryTo("items", "things", "list", "--json");
     this.#expectations.sawPage(out.map((line): Known => JSON.parse(line)), 0, false, span);
     const faults = await this.#time.until(findFaults(this.#kv.connect()), 1_000);
     // Things outlive the accounts that added them.
     assertEquals(faults.filter((fault) => !/^\["items".* has no matching \["accounts"/.test(fault)), []);
-    await this.#takeMessages();
-    this.#expectations.assertAllTaken();
   }
 
   #assertRows(customer: Customer): void {
