@@ -1,12 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { type Allowance, RETURN_TIME } from "../../src/limits/allowance.ts";
-import {
-  decodeState,
-  type Holder,
-  type Holders,
-  type HolderState,
-  stateKeys,
-} from "../../src/limits/holder.ts";
+import { decodeState, type Holder, type Holders, type HolderState } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import {
   type Decision,
@@ -50,27 +44,17 @@ class Tenancy implements Disposable {
   now = NOON;
   readonly transactions: Transactions;
   readonly permits: Permits<Tenant>;
-  #allowance: Allowance<Tenant> | undefined;
+  allowance: Allowance<Tenant>;
 
-  constructor() {
+  constructor(limits = LIMITS, usage: Partial<Usage> = {}) {
     const clock = () => this.now;
     const store = new Store(onFile(this.kv, { clock }));
     const transactions = new Transactions(store, { clock });
     this.transactions = transactions;
     this.permits = new Permits({ store, transactions, holders: TENANTS, clock });
-  }
-
-  static async open(limits = LIMITS, usage: Partial<Usage> = {}): Promise<Tenancy> {
-    const tenancy = new Tenancy();
-    await tenancy.set(HOLDER, encodeJson({ id: ID, limits, credential: "key" }));
-    await tenancy.changeUsage({ minute: NOON, ...usage });
-    tenancy.learn();
-    return tenancy;
-  }
-
-  get allowance(): Allowance<Tenant> {
-    assert(this.#allowance);
-    return this.#allowance;
+    this.set(HOLDER, encodeJson({ id: ID, limits, credential: "key" }));
+    this.set(USAGE, encodeUsage({ ...UNUSED, minute: NOON, ...usage }));
+    this.allowance = this.permits.learn(this.state, 0);
   }
 
   /** The stored usage. */
@@ -80,7 +64,7 @@ class Tenancy implements Disposable {
   }
 
   get state(): HolderState<Tenant> {
-    const rows = stateKeys(TENANTS, ID).map((key) => this.fake.rows.get(JSON.stringify(key)) ?? null);
+    const rows = [HOLDER, USAGE].map((key) => this.fake.rows.get(JSON.stringify(key)) ?? null);
     const state = decodeState(TENANTS, ID, rows);
     assert(state);
     return state;
@@ -93,25 +77,18 @@ class Tenancy implements Disposable {
 
   /** Learns the rows as they are. */
   learn(): void {
-    this.#allowance = this.permits.learn(this.state, performance.now());
+    this.allowance = this.permits.learn(this.state, performance.now());
   }
 
   async set(key: Deno.KvKey, value: unknown): Promise<void> {
     await this.fake.connect().atomic().set(key, value).commit();
   }
 
-  change(change: Partial<Tenant>): Promise<void> {
-    return this.set(HOLDER, encodeJson({ ...this.state.holder, ...change }));
-  }
-
-  changeUsage(change: Partial<Usage>): Promise<void> {
-    return this.set(USAGE, encodeUsage({ ...this.usage, ...change }));
-  }
-
-  /** Changes those rows for which there is a change. */
-  async changeBoth(usage: Partial<Usage>, tenant: Partial<Tenant>): Promise<void> {
-    if (Object.keys(usage).length > 0) await this.changeUsage(usage);
-    if (Object.keys(tenant).length > 0) await this.change(tenant);
+  /** Changes those rows for which there is a change, as another process does. */
+  async change(usage: Partial<Usage>, tenant: Partial<Tenant> = {}): Promise<void> {
+    if (Object.keys(usage).length > 0) await this.set(USAGE, encodeUsage({ ...this.usage, ...usage }));
+    if (Object.keys(tenant).length === 0) return;
+    await this.set(HOLDER, encodeJson({ ...this.state.holder, ...tenant }));
   }
 
   /** Sends requests that wait for a run. */
@@ -175,9 +152,9 @@ Deno.test.each([
   ["a later minute", { minute: LATER, used: 0 }, { used: 0, usedToday: 1 }],
   ["a window after a reset", { epoch: 1 }, { used: 2, usedToday: 2 }],
 ])("Allowance.giveBack() gives a used permit back once, in %s", async (_, change, expected) => {
-  using tenancy = await Tenancy.open(SMALL);
+  using tenancy = new Tenancy(SMALL);
   const [decision] = await tenancy.grantTwo();
-  await tenancy.changeUsage(change);
+  await tenancy.change(change);
   tenancy.learn();
 
   tenancy.allowance.giveBack(decision);
@@ -191,10 +168,10 @@ Deno.test.each([
 });
 
 Deno.test("Allowance.decideInRun() reports the limits under which a request was charged", async () => {
-  using tenancy = await Tenancy.open(SMALL);
+  using tenancy = new Tenancy(SMALL);
   atNextCommit(tenancy.network, async (apply) => {
     const result = apply();
-    await tenancy.change({ limits: LIMITS });
+    await tenancy.change({}, { limits: LIMITS });
     tenancy.learn();
     return result;
   });
@@ -206,10 +183,10 @@ Deno.test("Allowance.decideInRun() reports the limits under which a request was 
 });
 
 Deno.test("Allowance decides again if its row has changed, and only the last decision has an effect", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   const [decision] = await tenancy.grantTwo();
   atNextCommit(tenancy.network, async (apply) => {
-    await tenancy.changeUsage({ used: tenancy.usage.used + 100 });
+    await tenancy.change({ used: tenancy.usage.used + 100 });
     tenancy.allowance.giveBack(decision);
     return apply();
   });
@@ -220,7 +197,7 @@ Deno.test("Allowance decides again if its row has changed, and only the last dec
 });
 
 Deno.test("Allowance.decideFromMemory() hands out only what is left of the lease", async () => {
-  using tenancy = await Tenancy.open({ minute: 300, day: 9_000 });
+  using tenancy = new Tenancy({ minute: 300, day: 9_000 });
   await tenancy.lease();
   const { left } = tenancy.allowance;
   tenancy.network.commit = hang;
@@ -232,7 +209,7 @@ Deno.test("Allowance.decideFromMemory() hands out only what is left of the lease
 });
 
 Deno.test("Allowance renews a lease that is low, adds to it, and settles its used permits", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
   const { left } = tenancy.allowance;
   assertEquals(tenancy.decideAll(6), Array(6).fill("ok"));
@@ -243,7 +220,7 @@ Deno.test("Allowance renews a lease that is low, adds to it, and settles its use
 });
 
 Deno.test("Allowance keeps a lease while it is in use, and gives it back once it is not", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
   for (let count = 0; count < 10; count++) {
     await tenancy.time.advance(240);
@@ -260,7 +237,7 @@ Deno.test("Allowance keeps a lease while it is in use, and gives it back once it
 });
 
 Deno.test("Allowance renews a lease that is low after a renewal that needed no more permits", async () => {
-  using tenancy = await Tenancy.open({ minute: 60, day: 99 });
+  using tenancy = new Tenancy({ minute: 60, day: 99 });
   for (const count of [20, 1]) await tenancy.time.until(tenancy.ask(count), 1_000);
   tenancy.decide();
   await tenancy.time.advance(300);
@@ -276,10 +253,10 @@ Deno.test.each<[what: string, Partial<Usage>, left: number, used: number]>([
   ["keeps a lease in use, even if it loses a race when it renews it", { used: 111 }, 9, 111],
   ["gives a lease in use back if a window has become full", { used: 1_000, noLeasesUntil: LATER }, 0, 991],
 ])("Allowance %s", async (_, usage, left, used) => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
   tenancy.decide();
-  await tenancy.changeUsage(usage);
+  await tenancy.change(usage);
 
   await tenancy.time.advance(400);
 
@@ -287,7 +264,7 @@ Deno.test.each<[what: string, Partial<Usage>, left: number, used: number]>([
 });
 
 Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commit may have applied", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
   const { leased } = tenancy.usage;
   tenancy.network.commit = (apply) => (apply(), hang());
@@ -302,14 +279,14 @@ Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commi
 });
 
 Deno.test("Allowance writes later what a run that fails does not write, and what comes back during the run", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   const [first, second] = await tenancy.grantTwo();
   tenancy.decide();
   tenancy.network.commit = async () => {
     await pause(100);
     return { ok: false };
   };
-  await tenancy.change({ limits: { minute: 999, day: 9_000 } });
+  await tenancy.change({}, { limits: { minute: 999, day: 9_000 } });
   tenancy.learn();
   tenancy.allowance.giveBack(first);
   await tenancy.time.advance(50);
@@ -322,7 +299,7 @@ Deno.test("Allowance writes later what a run that fails does not write, and what
 });
 
 Deno.test("Allowance rejects waiting requests if a run fails, and grants the next ones", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   tenancy.network.commit = fail;
   const failed = await tenancy.time.until(Promise.allSettled([tenancy.ask(1), tenancy.ask(1)]), 20_000);
   tenancy.network.commit = calmNetwork().commit;
@@ -339,10 +316,10 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, cou
 ])("Allowance %s refusals from before %s, whether a run or a request reads that", async (...row) => {
   const [, , usage, tenant, counted] = row;
   for (const isRead of [false, true]) {
-    using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+    using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
     assertEquals(tenancy.decideAll(3), Array(3).fill("minute"));
 
-    await tenancy.changeBoth(usage, tenant);
+    await tenancy.change(usage, tenant);
     if (isRead) tenancy.learn();
     await tenancy.time.advance(1_000);
 
@@ -351,7 +328,7 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, cou
 });
 
 Deno.test("Allowance counts each refusal once, including those during a run", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   tenancy.decideAll(3);
   atNextCommit(tenancy.network, (apply) => {
     assertEquals(tenancy.decideAll(2), ["minute", "minute"]);
@@ -364,7 +341,7 @@ Deno.test("Allowance counts each refusal once, including those during a run", as
 });
 
 Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to a transaction", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   assertEquals(tenancy.decide(), "minute");
   await tenancy.time.advance(5_001);
 
@@ -376,7 +353,7 @@ Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to 
 });
 
 Deno.test("Allowance.decideFromMemory() also counts the strikes that a run is writing, until it has failed", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   tenancy.decide();
   await tenancy.time.advance(5_001);
   tenancy.decideAll(9);
@@ -387,7 +364,7 @@ Deno.test("Allowance.decideFromMemory() also counts the strikes that a run is wr
 });
 
 Deno.test("Allowance counts no strikes in a minute that is over, and judges the next one anew", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   tenancy.decide();
   await tenancy.time.advance(5_001);
   tenancy.decideAll(9);
@@ -406,7 +383,7 @@ Deno.test("Allowance counts no strikes in a minute that is over, and judges the 
 });
 
 Deno.test("Allowance.decideFromMemory() refuses nobody while a permit may come back", async () => {
-  using tenancy = await Tenancy.open(SMALL);
+  using tenancy = new Tenancy(SMALL);
   const [decision] = await tenancy.grantTwo();
   assertEquals([tenancy.counts, tenancy.decide()], [[2, 0], "minute"]);
 
@@ -422,23 +399,23 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, str
   ["refuses nothing", "the account has changed", {}, { credential: "key" }, undefined],
 ])("Allowance.decideFromMemory() %s after requests waited in vain, if %s", async (...row) => {
   const [, , usage, tenant, outcome] = row;
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   assertEquals(tenancy.decide(), undefined);
   const before = tenancy.time.now;
   assertEquals(await tenancy.outcomes(2), ["minute", "minute"]);
   assertEquals(tenancy.time.now - before, RETURN_TIME);
 
-  await tenancy.changeBoth(usage, tenant);
+  await tenancy.change(usage, tenant);
   tenancy.learn();
 
   assertEquals(tenancy.decide(), outcome);
 });
 
 Deno.test("Allowance.decideFromMemory() refuses at once if permits can come back to another window only", async () => {
-  using minute = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leasedToday: 1 });
+  using minute = new Tenancy(SMALL, { used: 2, usedToday: 2, leasedToday: 1 });
   assertEquals(minute.decide(), "minute");
   minute[Symbol.dispose]();
-  using day = await Tenancy.open(SMALL, { usedToday: 9, leasedToday: 1 });
+  using day = new Tenancy(SMALL, { usedToday: 9, leasedToday: 1 });
   assertEquals([day.decide(), await day.outcomes(1), day.decide()], [undefined, ["day"], "day"]);
 });
 
@@ -446,20 +423,20 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>]>([
   ["has new limits", { used: 3 }, { limits: { minute: 3, day: 9 } }],
   ["was reset", { epoch: 1 }, {}],
 ])("Allowance lets requests wait again if a run finds that its account %s", async (_, usage, tenant) => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   assertEquals(await tenancy.outcomes(1), ["minute"]);
-  await tenancy.changeBoth(usage, tenant);
+  await tenancy.change(usage, tenant);
   const request = tenancy.ask(1);
   await tenancy.time.advance(100);
 
-  await tenancy.changeUsage({ used: 1, leased: 0 });
+  await tenancy.change({ used: 1, leased: 0 });
 
   assertEquals(await tenancy.outcomes(request), ["ok"]);
 });
 
 Deno.test("Allowance.decideFromMemory() refuses nobody on rows read before other processes had to give permits back", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
-  await tenancy.changeUsage({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  await tenancy.change({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
   await tenancy.time.advance(2 * RETURN_TIME);
 
   assertEquals(tenancy.decide(), undefined);
@@ -468,9 +445,9 @@ Deno.test("Allowance.decideFromMemory() refuses nobody on rows read before other
 });
 
 Deno.test("Allowance lets nobody wait longer for a window, whatever its counts do", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
   await tenancy.time.advance(2_000);
-  await tenancy.changeUsage({ used: 1, leased: 1 });
+  await tenancy.change({ used: 1, leased: 1 });
   assertEquals(await tenancy.outcomes(1), ["ok"]);
   const before = tenancy.time.now;
 
@@ -480,17 +457,17 @@ Deno.test("Allowance lets nobody wait longer for a window, whatever its counts d
 });
 
 Deno.test("Allowance tries again every 50 ms for waiting requests, and at once if a permit comes back", async () => {
-  using tenancy = await Tenancy.open({ minute: 400, day: 9_000 });
+  using tenancy = new Tenancy({ minute: 400, day: 9_000 });
   const [first, second] = await tenancy.grantTwo();
   await tenancy.time.advance(5_000);
-  await tenancy.changeUsage({ used: 400, leased: 1, leasedToday: 1 });
+  await tenancy.change({ used: 400, leased: 1, leasedToday: 1 });
   const requests = tenancy.ask(3);
   await tenancy.time.advance(10);
   assertEquals(tenancy.usage.used, 400);
   tenancy.allowance.giveBack(first);
   await tenancy.time.advance(0);
   assertEquals([tenancy.usage.used, tenancy.allowance.held], [400, []]);
-  await tenancy.changeUsage({ used: 399 });
+  await tenancy.change({ used: 399 });
   await tenancy.time.advance(50);
   assertEquals(tenancy.usage.used, 400);
   tenancy.allowance.giveBack(second);
@@ -499,10 +476,10 @@ Deno.test("Allowance tries again every 50 ms for waiting requests, and at once i
 });
 
 Deno.test("Allowance tries again at once for waiting requests if a permit comes back during a run", async () => {
-  using tenancy = await Tenancy.open({ minute: 400, day: 9_000 });
+  using tenancy = new Tenancy({ minute: 400, day: 9_000 });
   const [first, second] = await tenancy.grantTwo();
   await tenancy.time.advance(5_000);
-  await tenancy.changeUsage({ used: 400, leased: 1, leasedToday: 1, noLeasesUntil: LATER });
+  await tenancy.change({ used: 400, leased: 1, leasedToday: 1, noLeasesUntil: LATER });
   tenancy.learn();
   tenancy.network.commit = async (apply) => {
     await pause(20);
@@ -520,7 +497,7 @@ Deno.test("Allowance tries again at once for waiting requests if a permit comes 
 Deno.test.each([0, 1, 2, 3])(
   "Allowance starts a run for requests that find the lease empty when they ask again, %i microtasks later",
   async (microtasks) => {
-    using tenancy = await Tenancy.open();
+    using tenancy = new Tenancy();
     const send = async (): Promise<Decision> => {
       const at = performance.now();
       const decision = await tenancy.allowance.decideInRun({ credential: "key", now: tenancy.now, at });
@@ -540,13 +517,13 @@ Deno.test.each([0, 1, 2, 3])(
 );
 
 Deno.test("Allowance refuses no request without a commit that arrived after its rows were read", async () => {
-  using tenancy = await Tenancy.open(SMALL, { bannedUntil: LATER });
+  using tenancy = new Tenancy(SMALL, { bannedUntil: LATER });
   const { promise, resolve } = Promise.withResolvers<(Decision | typeof AGAIN)[]>();
   const { kv, kv: { getMany } } = tenancy;
   kv.getMany = async (keys) => {
     const rows = await getMany(keys);
     Object.assign(kv, { getMany });
-    await tenancy.changeUsage({ bannedUntil: 0 });
+    await tenancy.change({ bannedUntil: 0 });
     resolve(tenancy.ask(1));
     return rows;
   };
@@ -557,9 +534,9 @@ Deno.test("Allowance refuses no request without a commit that arrived after its 
 });
 
 Deno.test("Allowance counts a refusal as told only once its commit has applied", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 2 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   atNextCommit(tenancy.network, async (apply) => {
-    await tenancy.changeUsage({ used: 1 });
+    await tenancy.change({ used: 1 });
     return apply();
   });
   assertEquals(await tenancy.outcomes(1), ["ok"]);
@@ -571,10 +548,10 @@ Deno.test("Allowance counts a refusal as told only once its commit has applied",
 });
 
 Deno.test("Allowance.learn() ignores older rows, so that a change stays known", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   const before = tenancy.state;
-  await tenancy.change({ credential: "new" });
-  await tenancy.changeUsage({ used: 5 });
+  await tenancy.change({}, { credential: "new" });
+  await tenancy.change({ used: 5 });
   tenancy.learn();
 
   tenancy.allowance.learn(before, 0);
@@ -584,9 +561,9 @@ Deno.test("Allowance.learn() ignores older rows, so that a change stays known", 
 });
 
 Deno.test("Allowance drops everything if its holder is missing, and requests are recognized anew", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   const [decision] = await tenancy.grantTwo();
-  await tenancy.change({ limits: SMALL });
+  await tenancy.change({}, { limits: SMALL });
   tenancy.learn();
   await tenancy.kv.atomic().delete(HOLDER).delete(USAGE).commit();
 
@@ -599,15 +576,15 @@ Deno.test("Allowance drops everything if its holder is missing, and requests are
 });
 
 Deno.test("Allowance grants nothing to a credential that no longer opens its account", async () => {
-  using tenancy = await Tenancy.open();
-  await tenancy.change({ credential: "new" });
+  using tenancy = new Tenancy();
+  await tenancy.change({}, { credential: "new" });
 
   assertEquals(await tenancy.outcomes(3), ["again", "again", "again"]);
   assertEquals(await tenancy.outcomes(tenancy.ask(1, "new")), ["ok"]);
 });
 
 Deno.test("Allowance learns the row as its commit left it, with the changes of other transactions", async () => {
-  using tenancy = await Tenancy.open({ minute: 60, day: 99 });
+  using tenancy = new Tenancy({ minute: 60, day: 99 });
   const reads = [{ key: USAGE, entry: tenancy.state.usageRow }];
   const own = tenancy.ask(1);
   const other = tenancy.transactions.run({
@@ -631,9 +608,9 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>, now: number]>([
   ["was last seen in an earlier minute", {}, {}, LATER],
 ])("Allowance hands out nothing of a lease if its account %s, and gives it back", async (...row) => {
   const [, usage, tenant, now] = row;
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
-  await tenancy.changeBoth(usage, tenant);
+  await tenancy.change(usage, tenant);
   tenancy.learn();
   tenancy.now = now;
 
@@ -645,7 +622,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>, now: number]>([
 });
 
 Deno.test("Allowance.decideFromMemory() hands out nothing of a lease that is older than two seconds", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
   tenancy.network.commit = hang;
   tenancy.decide();
@@ -657,7 +634,7 @@ Deno.test("Allowance.decideFromMemory() hands out nothing of a lease that is old
 });
 
 Deno.test("Allowance reads its rows first only if another process has written them lately", async () => {
-  using tenancy = await Tenancy.open(SMALL, { used: 2, usedToday: 9 });
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 9 });
   const { network, network: { commit } } = tenancy;
   let [reads, commits] = [0, 0];
   network.read = () => (reads++, Promise.resolve());
@@ -671,9 +648,9 @@ Deno.test("Allowance reads its rows first only if another process has written th
     return [reads, commits];
   };
   assertEquals(await costAfter(() => Promise.resolve()), [0, 1]);
-  await tenancy.changeUsage({ used: 2 });
+  await tenancy.change({ used: 2 });
   tenancy.learn();
-  assertEquals(await costAfter(() => tenancy.changeUsage({ used: 2 })), [1, 1]);
+  assertEquals(await costAfter(() => tenancy.change({ used: 2 })), [1, 1]);
   assertEquals(await costAfter(() => tenancy.time.advance(10_001)), [0, 1]);
 });
 
@@ -684,13 +661,13 @@ Deno.test.each<[string, Partial<Usage>, Partial<Usage>, Partial<Tenant>]>([
 ])(
   "Permits.admit() notices within two seconds that another process has %s",
   async (_, before, usage, tenant) => {
-    using tenancy = await Tenancy.open(LIMITS, before);
+    using tenancy = new Tenancy(LIMITS, before);
     const { credential = "key" } = tenant;
     const admit = () => tenancy.time.until(tenancy.permits.admit(ID, credential), 1_000);
     const refused = await admit();
     assert(refused === undefined || refused.refusal);
     await tenancy.time.advance(2_000);
-    await tenancy.changeBoth(usage, tenant);
+    await tenancy.change(usage, tenant);
 
     await tenancy.time.advance(2_000);
 
@@ -699,7 +676,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Usage>, Partial<Tenant>]>([
 );
 
 Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a run", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   await tenancy.lease();
   const waiting = tenancy.ask(2);
 
@@ -710,7 +687,7 @@ Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a 
 });
 
 Deno.test("Permits.of() forgets an account only once it is idle, if enough others are learnt", async () => {
-  using tenancy = await Tenancy.open();
+  using tenancy = new Tenancy();
   const { permits, state } = tenancy;
   const learnOthers = () => {
     for (const id of upTo(20_000)) permits.learn({ ...state, holder: { ...state.holder, id: `${id}` } }, 0);
