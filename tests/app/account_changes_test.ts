@@ -315,16 +315,6 @@ Deno.test("service admits a request whose key expires while it waits for a permi
   assertEquals([status, length < 10], [200, true], `${length} reads`);
 });
 
-Deno.test("service counts a request once in the metrics, even if it is admitted again", async () => {
-  await using fixture = await Fixture.open();
-  await fixture.read(11);
-  await fixture.other.accounts.change(fixture.id, { name: "new" });
-
-  for (const json of [HAMMER, {}, HAMMER]) await fixture.send(POST, json);
-
-  assertEquals(/\{plan="free"\} (\d+)$/m.exec(fixture.metrics.admitted.text())?.[1], "15");
-});
-
 Deno.test("service refuses a revoked key even if its account is read while a request waits", async () => {
   await using fixture = await Fixture.open();
   const { time, other, id, key, stranger } = fixture;
