@@ -37,7 +37,6 @@ async function assertPrints(
 
 Deno.test.each([
   ["", "plan free, 60 requests a minute, 1000 a day"],
-  ["--plan pro", "plan pro, 300 requests a minute, 10000 a day"],
   [
     "--plan enterprise --per-minute 7 --per-day 1000000000000",
     "plan enterprise, 7 requests a minute, 1000000000000 a day",

@@ -1,4 +1,5 @@
 // A TCP proxy that simulates a network.
+import { pause } from "../../src/base/time.ts";
 
 /** What a proxy does with a connection: passes it on, closes it, or swallows its bytes. */
 export type Treatment = "pass" | "refuse" | "swallow";
@@ -72,8 +73,8 @@ export class TcpProxy implements AsyncDisposable {
           this.#swallowed.resolve();
           continue;
         }
-        const bytes = buffer.slice(0, length);
-        delivered = deliver(delivered, performance.now() + this.#latency / 2, to, bytes);
+        const [bytes, arrival] = [buffer.slice(0, length), performance.now() + this.#latency / 2];
+        delivered = delivered.then(() => deliver(bytes, to, arrival)).catch(() => {}); // The other end may have closed.
       }
     } catch {
       // One end has closed.
@@ -85,21 +86,11 @@ export class TcpProxy implements AsyncDisposable {
   }
 }
 
-/** Writes bytes in order, and not before this time. */
-async function deliver(
-  before: Promise<void>,
-  arrival: number,
-  to: Deno.TcpConn,
-  bytes: Uint8Array,
-): Promise<void> {
-  await before;
+/** Writes bytes, but not before this time. */
+async function deliver(bytes: Uint8Array, to: Deno.TcpConn, arrival: number): Promise<void> {
   const wait = arrival - performance.now();
-  if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-  try {
-    for (let sent = 0; sent < bytes.length;) sent += await to.write(bytes.subarray(sent));
-  } catch {
-    // The other end has closed.
-  }
+  if (wait > 0) await pause(wait);
+  for (let sent = 0; sent < bytes.length;) sent += await to.write(bytes.subarray(sent));
 }
 
 function close(connection: Deno.TcpConn): void {
