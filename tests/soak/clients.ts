@@ -78,6 +78,7 @@ export class Client {
     const name = `${this.#name}.${this.#count++}`;
     if (chance < 0.2) return await this.#create(server, { name, headers: { "idempotency-key": name } });
     if (chance < 0.35) return await this.#create(server, { name, headers: {} });
+    if (chance < 0.45) return await this.#message(server, name);
     const item = chance < 0.8 ? this.#own.pop() : undefined;
     if (item) return await (chance < 0.6 ? this.#change(server, item) : this.#remove(server, item));
     return await this.#shop.limited.list(server) ?? await call(server, this.#shop.key, `${LIST}?limit=5`);
@@ -120,6 +121,16 @@ export class Client {
     ledger.send(name, ABSENT);
     const answer = await call(server, key, `DELETE ${PATH}/${id}`);
     if (expectStatus(answer, 204) !== UNKNOWN) ledger.acknowledge(name, ABSENT);
+    return answer;
+  }
+
+  async #message(server: ServerProcess, message: string): Promise<Reply> {
+    const { ledger, key } = this.#shop;
+    ledger.send(message, 0);
+    const answer = await call(server, key, "POST /v1/messages", { json: { message } });
+    // The queue is full or left out.
+    if (["429 queue_full", "404 not_found"].includes(outcome(answer))) return answer;
+    if (expectStatus(answer, 202) !== UNKNOWN) ledger.acknowledge(message, 0);
     return answer;
   }
 }

@@ -1,5 +1,5 @@
 import { dayEnd } from "../../src/limits/usage.ts";
-import { decodeText } from "../../src/engine/row.ts";
+import { decodeJson, decodeText } from "../../src/engine/row.ts";
 import { upTo } from "../support/client.ts";
 import { ConnectServer, type ServerProcess } from "../process/process.ts";
 import { idIn, SHIPPED, textField } from "../process/shipped.ts";
@@ -102,13 +102,17 @@ function pick(servers: readonly ServerProcess[]): ServerProcess | undefined {
   return servers[Math.floor(Math.random() * servers.length)];
 }
 
-/** Reads every item of a KV. */
+/** Reads every item and message of a KV. */
 async function readStored(kv: Deno.Kv, textField: string): Promise<Stored[]> {
-  return await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items }), (entry): Stored => {
+  const items = await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items }), (entry): Stored => {
     const item = JSON.parse(decodeText(entry).split("\n")[0] ?? "");
     const [name = "", value] = item[textField].split(" ");
     return { id: idIn(item), name, value: Number(value) };
   });
+  const messages = await Array.fromAsync(kv.list({ prefix: ["messages"] }), (entry): Stored => {
+    return { name: decodeJson<{ message: string }>(entry).message, value: 0 };
+  });
+  return [...items, ...messages];
 }
 
 /** Number of requests that an account can send in a day while replies of the KV Connect server are lost. */

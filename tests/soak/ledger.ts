@@ -8,7 +8,8 @@ export const ABSENT: Outcome = -1;
 export interface Stored {
   readonly name: string;
   readonly value: number;
-  readonly id: number;
+  /** Only items of the collection have one. */
+  readonly id?: number;
 }
 
 /** Records writes of items with unique names, and compares them with what is stored. */
@@ -48,7 +49,7 @@ export class Ledger {
     for (const { name, value, id } of stored) {
       if (found.has(name)) this.doubled++;
       found.set(name, value);
-      this.noteId(name, id);
+      if (id !== undefined) this.noteId(name, id);
       if (!this.#possible.has(name)) this.lost++;
     }
     for (const [name, possible] of this.#possible) {
