@@ -90,7 +90,7 @@ const REJECTIONS = [
 ] as const;
 
 /** Number of random histories, each from its own seed. */
-const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 60);
+const HISTORIES = Number(Deno.env.get("HISTORIES") ?? 40);
 const FIRST = Number(Deno.env.get("FIRST_SEED") ?? 1);
 const TRANSACTIONS = 150;
 const ROWS = 6;

@@ -6,7 +6,10 @@ import { type Decided, type Transaction, Unresolved, type Write } from "../../sr
 import type { VersionRow } from "../../src/engine/versions.ts";
 import { type CommitResult, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
+import { referee } from "./engine_referee.ts";
 import { counting, numberIn, Process, setting, upTo } from "./process.ts";
+
+Deno.test("run() returns results that some serial order of its transactions explains", () => referee());
 
 Deno.test("run() puts simultaneous transactions in one commit, each based on the writes before it", async () => {
   const process = Process.on(new FakeKv());

@@ -1,16 +1,30 @@
 import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { pause } from "../../../src/base/time.ts";
+import { RemoteBackend } from "../../../src/engine/remote/remote.ts";
 import { encodeJson } from "../../../src/engine/row.ts";
 import { Store } from "../../../src/engine/store.ts";
 import { type Decided, type Transaction, Unresolved } from "../../../src/engine/transaction.ts";
 import { Versions } from "../../../src/engine/versions.ts";
 import { calmNetwork, FakeKv, type Network, onFile } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
+import { referee } from "../engine_referee.ts";
 import { counting, countingAll, numberIn, Process, setting, upTo } from "../process.ts";
 import { onServer } from "./server.ts";
 
 const ON_SERVER = { backend: onServer };
+/** How long it takes to open new handles, in ms. */
+const REOPENING = 200;
+
+Deno.test("run() on servers returns results that some serial order of its transactions explains", () =>
+  referee((open, options) => {
+    const reopen = async (signal: AbortSignal) => {
+      await pause(REOPENING);
+      signal.throwIfAborted();
+      return open();
+    };
+    return new RemoteBackend(open(), { ...options, reopen });
+  }));
 
 /** A network with a round trip. Commits apply after half of it. */
 function slowNetwork(ms: number): Network {
