@@ -92,7 +92,7 @@ async function outcomes(
 }
 
 Deno.test.each(ALIKE)(
-  "createThing() replays its reply to %s for every body of the same meaning",
+  "createThing() replays its reply to %s for other bodies that mean it",
   async (first) => {
     await using workshop = await Workshop.open();
 

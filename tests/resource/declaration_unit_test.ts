@@ -395,10 +395,10 @@ Deno.test.each<[change: string, odd: number, fields: Members, example: object, w
   ["a field has a default", 1, { grade: optional(text({ max: 9 }), "A") }, {}, ""],
   ["a maximum is lower", 1, { name: text({ max: 2 }) }, { name: "B" }, ""],
 ])(
-  "openCollections() refuses a declaration only if stored items break it: %s",
-  async (_, odd, fields, example, why) => {
+  "openCollections() refuses a declaration only if items break it: %s",
+  async (_, odd, fields, item, why) => {
     const store = await withOddCup(odd);
-    const changed = withFields(fields, example);
+    const changed = withFields(fields, item);
 
     assertEquals(await refusalOf(store, [changed]), why);
     assertEquals(await refusalOf(store, [changed], false), "");

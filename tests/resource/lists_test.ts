@@ -272,17 +272,15 @@ Deno.test("Page keeps the responses of the four hosts used last", async () => {
   const at = (host: string | number) => page.respondTo(undefined, `https://${host}.example`);
   const real = at("workshop");
 
-  for (const number of upTo(1_000)) {
+  for (const number of upTo(12)) {
     assertMatch(nextTarget(at(number)) ?? "", /^GET \/v1\/things\?limit=1&cursor=/);
     if (number % 3 === 0) assertStrictEquals(at("workshop"), real);
   }
-
-  const [kept, dropped] = [at(999), at(997)];
-  assertStrictEquals(at(999), kept);
-  assert(at(996) !== dropped);
+  at("workshop");
+  for (const number of upTo(3)) at(number);
+  assertStrictEquals(at("workshop"), real);
   for (const number of upTo(4)) at(number);
   assert(at("workshop") !== real);
-  assert(at(997) !== dropped);
 });
 
 Deno.test("CURSOR accepts the id of an item, or its negative, only as links encode it", () => {

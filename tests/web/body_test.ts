@@ -252,20 +252,17 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
   ["2,100 ms on Deploy", 2_100, { stallMs: Infinity }, CHUNKED, undefined],
   ["2,100 ms and is not chunked", 2_100, {}, {}, undefined],
   ["3,400 ms on Deploy", 3_400, { stallMs: Infinity }, CHUNKED, "The body must arrive within 10 s."],
-])(
-  "readJsonObject() waits for each part of a body that pauses for %s",
-  async (_, ms, rules, headers, problem) => {
-    using time = new VirtualTime();
-    const parts = ['{"a"', ":1", "}"];
-    const source = sourceOf(async () => (await pause(ms), parts.shift()));
-    const reading = read(source.stream, headers, { ...BODY_RULES, ...rules });
+])("readJsonObject() waits for a body that pauses for %s", async (_, ms, rules, headers, problem) => {
+  using time = new VirtualTime();
+  const parts = ['{"a"', ":1", "}"];
+  const source = sourceOf(async () => (await pause(ms), parts.shift()));
+  const reading = read(source.stream, headers, { ...BODY_RULES, ...rules });
 
-    if (problem === undefined) assertEquals((await time.until(reading, 10_000)).object, { a: 1 });
-    else await assertRefused(time.until(reading, 10_100), "request_timeout", problem);
+  if (problem === undefined) assertEquals((await time.until(reading, 10_000)).object, { a: 1 });
+  else await assertRefused(time.until(reading, 10_100), "request_timeout", problem);
 
-    assertEquals(source.cancelled, problem !== undefined);
-  },
-);
+  assertEquals(source.cancelled, problem !== undefined);
+});
 
 Deno.test("readJsonObject() reads a part that has arrived when its timer fires late", async () => {
   using time = new VirtualTime();

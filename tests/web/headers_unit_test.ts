@@ -95,13 +95,10 @@ Deno.test.each([
   '"a", *',
   "",
   " , ",
-])(
-  "entityTags() rejects %j",
-  (tags) => {
-    const message = "If-Match must be * or entity tags in double";
-    assertThrows(() => IF_MATCH.parse(tags, "If-Match"), Invalid, message);
-  },
-);
+])("entityTags() rejects %j", (tags) => {
+  const message = "If-Match must be * or entity tags in double";
+  assertThrows(() => IF_MATCH.parse(tags, "If-Match"), Invalid, message);
+});
 
 /** Headers this long and this many would take half an hour to parse in quadratic time. */
 Deno.test("entityTags() parses a long malformed header in linear time", () => {
@@ -194,12 +191,9 @@ Deno.test.each([
   [FORWARDED, "203.0.113.9, ", "10.0.0.1"],
   ["X-Real-IP", "203.0.113.9", "10.0.0.1"],
   [undefined, "203.0.113.9", "10.0.0.1"],
-])(
-  "clientAddress() with the trusted header %s and X-Forwarded-For '%s' returns %s",
-  (header, value, expected) => {
-    assertEquals(addressOf("10.0.0.1", value, header), expected);
-  },
-);
+])("clientAddress() that trusts %s, with X-Forwarded-For '%s', is %s", (header, value, expected) => {
+  assertEquals(addressOf("10.0.0.1", value, header), expected);
+});
 
 Deno.test.each([
   ["203.0.113.9", "203.0.113.9 203.0.113.9:4711 [203.0.113.9]:4711"],
