@@ -61,14 +61,16 @@ export class Description {
   readonly document: Document;
   readonly #path: string;
   readonly #match: ReturnType<typeof createMatcher<DeclaredOperation>>;
-  readonly #ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
+  readonly #ajv: Ajv2020;
   readonly #validators: Map<string, ReturnType<Ajv2020["compile"]>> = new Map();
 
-  /** Creates the document of these operations. */
+  /** Creates the document of these operations. Validates its schemas themselves, unless told not to. */
   constructor(
     operations: readonly DeclaredOperation[],
     described: Interface = interfaceForClients(OF_THINGS),
+    { validateSchema = true }: { readonly validateSchema?: boolean } = {},
   ) {
+    this.#ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true, validateSchema });
     const text = stringifyJson(openApiDocument(operations, "", described));
     this.document = JSON.parse(text);
     this.#path = described.path;
