@@ -131,8 +131,8 @@ function keysOf({ reads, awaits }: Pick<Plan, "reads" | "awaits">): Deno.KvKey[]
   return [...reads.map(rowKey), ...(awaits === undefined ? [] : [newKey(awaits)])];
 }
 
-/** The result of a plan in a state. */
-function decideOn(plan: Plan, before: State): { found: string; isRefused: boolean; after: State } {
+/** What a plan finds in a state, and the state that it leaves; undefined if it is refused. */
+function decideOn(plan: Plan, before: State): { finding: string; after?: State } {
   const after = new Map(before);
   const rows: Rows = {
     get(key) {
@@ -148,10 +148,10 @@ function decideOn(plan: Plan, before: State): { found: string; isRefused: boolea
     bump() {},
   };
   try {
-    return { found: decide(plan, rows, write), isRefused: false, after };
+    return { finding: decide(plan, rows, write), after };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return { found: error.message, isRefused: true, after };
+    return { finding: error.message };
   }
 }
 
@@ -165,8 +165,8 @@ class Referee {
   readonly #random: () => number;
   readonly #time: VirtualTime;
   readonly #engines: readonly Engine[];
-  /** Writes of foreign processes, by the number of their row in the log. */
-  readonly #foreign: Map<number, readonly [row: number, value: number]> = new Map();
+  /** Plans, and what foreign processes write, by the number of their row in the log. */
+  readonly #plans: Map<number, Plan | [name: string, number: number]> = new Map();
   readonly #faults: string[] = [];
   /** Lines to a server. */
   readonly #lines: Line[] = [];
@@ -238,6 +238,7 @@ class Referee {
     const engine = this.#engines[this.#below(ENGINES)];
     assert(engine);
     const plan = this.#plan();
+    this.#plans.set(plan.id, plan);
     const call: Call = {
       plan,
       began: this.#kv.repetitions.length,
@@ -279,7 +280,7 @@ class Referee {
       // A foreign process writes a row without reading it.
       const id = ++this.#id;
       const [row, value] = [this.#below(ROWS), this.#below(1_000)];
-      this.#foreign.set(id, [row, value]);
+      this.#plans.set(id, [nameOf(rowKey(row)), value]);
       operation.set(rowKey(row), encodeJson(value)).set(logKey(id), encodeJson(0));
     }
     if (this.#below(40) === 0) {
@@ -354,82 +355,52 @@ class Referee {
   check(): void {
     assertEquals(this.#faults, []);
     const { states, applied } = this.#replay();
-    for (const call of this.calls) {
-      const { plan, answer, committed, began, answered } = call;
+    for (const { plan, answer, committed, began, answered, finding, rows } of this.calls) {
       const at = applied.get(plan.id);
-      if (answer === "result" && committed) {
-        assert(at !== undefined && at.commit <= answered, `${plan.id} was reported as committed, but is not`);
-        assertEquals(call.finding, at.finding, `Result of ${plan.id}`);
-      } else if (answer === "result" || answer === "refused") {
-        assertEquals(at, undefined, `${plan.id} was reported as unchanged, but is committed`);
+      const what = `${plan.id} (${answer}): ${finding}`;
+      if (committed) {
+        assert(at !== undefined && at.commit <= answered, `It was told before it applied: ${what}`);
+        assertEquals(finding, at.finding, what);
+      } else if (answer !== "unresolved") assertEquals(at, undefined, `It applied: ${what}`);
+      if (!committed && (answer === "result" || answer === "refused")) {
+        const meanwhile = states.slice(began, answered + 1).flat();
         assert(
-          this.#isTrueSometime(call, states, began, answered),
-          `Outcome of ${plan.id}: ${call.finding}`,
+          meanwhile.some((state) => decideOn(plan, state).finding === finding),
+          `It was never so: ${what}`,
         );
-      } else if (answer !== "unresolved") {
-        assertEquals(at, undefined, `${plan.id} was ${answer}`);
       }
-      this.#checkRows(call, states);
+      // Each row that a call returned has the content of its version.
+      for (const { key, entry } of rows) {
+        const state = states[Number(entry?.versionstamp)]?.at(-1);
+        if (entry) assertEquals(numberIn(entry), state?.get(nameOf(key)), `A row shown to ${what}: ${key}`);
+      }
     }
-    const last = states.at(-1)?.at(-1);
-    const values = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "row" || key[0] === "new");
-    assertEquals(
-      new Map(values.map(({ key, ...row }) => [nameOf(key), numberIn({ key, ...row })])),
-      last,
-    );
     // The first commit in a lane sets only its marker, which might have been removed.
     const rows = () => [...this.#kv.rows.values()].filter(({ key: [table] }) => table !== "commits");
     const before = rows();
+    const last = before.filter(({ key: [table] }) => table === "row" || table === "new");
+    assertEquals(new Map(last.map((row) => [nameOf(row.key), numberIn(row)])), states.at(-1)?.at(-1));
     for (const repeat of this.#repetitions) repeat();
     assertEquals(rows(), before);
   }
 
-  /** Checks that each row that a call returned has the content of its version. */
-  #checkRows({ plan, rows }: Call, states: readonly (readonly State[])[]): void {
-    for (const { key, entry } of rows) {
-      if (entry === null) continue;
-      const state = states[Number(entry.versionstamp)]?.at(-1);
-      assertEquals(numberIn(entry), state?.get(nameOf(key)), `A row shown to ${plan.id}: ${key}`);
-    }
-  }
-
-  #isTrueSometime(
-    { plan, finding }: Call,
-    states: readonly (readonly State[])[],
-    began: number,
-    answered: number,
-  ): boolean {
-    return states.slice(began, answered + 1).flat().some((state) => decideOn(plan, state).found === finding);
-  }
-
   /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
-  #replay(): {
-    states: State[][];
-    applied: Map<number, { commit: number; finding: string }>;
-  } {
+  #replay(): { states: State[][]; applied: Map<number, { commit: number; finding: string }> } {
     const applied = new Map<number, { commit: number; finding: string }>();
     const log = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "log");
     const byCommit = Map.groupBy(log, ({ versionstamp }) => Number(versionstamp));
-    const plans = new Map(this.calls.map(({ plan }) => [plan.id, plan]));
     let state: State = new Map();
     const states = [[state]];
     for (let commit = 1; commit <= this.#kv.repetitions.length; commit++) {
-      const within: State[] = [];
-      for (const { key } of byCommit.get(commit) ?? []) {
-        const id = Number(key[1]);
-        const [row, value] = this.#foreign.get(id) ?? [];
-        if (row !== undefined && value !== undefined) {
-          state = new Map([...state, [nameOf(rowKey(row)), value]]);
-        } else {
-          const plan = plans.get(id);
-          assert(plan !== undefined);
-          const { found, after, isRefused } = decideOn(plan, state);
-          assert(!isRefused, `${id} committed although it should have refused: ${found}`);
-          applied.set(id, { commit, finding: found });
-          state = after;
-        }
-        within.push(state);
-      }
+      const within = (byCommit.get(commit) ?? []).map(({ key: [, id] }) => {
+        const plan = this.#plans.get(Number(id));
+        assert(plan);
+        if (Array.isArray(plan)) return state = new Map([...state, plan]);
+        const { finding, after } = decideOn(plan, state);
+        assert(after, `It applied although it should have been refused: ${finding}`);
+        applied.set(plan.id, { commit, finding });
+        return state = after;
+      });
       states.push(within.length > 0 ? within : [state]);
     }
     return { states, applied };
