@@ -26,19 +26,6 @@ Deno.test("run() puts simultaneous transactions in one commit, each based on the
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
 });
 
-Deno.test("run() waits for transactions that arrive in the same turn of the event loop", async () => {
-  const process = Process.on(new FakeKv());
-
-  const runs: Promise<unknown>[] = [];
-  for (const number of upTo(5)) {
-    runs.push(process.run(setting("a", number)));
-    await Promise.resolve();
-  }
-  await Promise.all(runs);
-
-  assertEquals(process.sizes, [5]);
-});
-
 Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
   const process = Process.on(new FakeKv());
   const reading = (number: number): Transaction<undefined> => ({

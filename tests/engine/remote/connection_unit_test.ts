@@ -132,15 +132,6 @@ Deno.test("Connection avoids a handle for a second after a failure if there are 
   assertEquals([await attempt(), await attempt()], ["a", "b"]);
 });
 
-Deno.test("Connection uses a handle again once an operation on it succeeds", async () => {
-  using fixture = new Fixture();
-  for (let handle = 0; handle < 2; handle++) await fixture.attempt();
-
-  await fixture.attempt("none");
-
-  assertEquals(fixture.handlesOf("read", 2), "aa");
-});
-
 Deno.test.each([["fails", undefined, 1], ["succeeds", "none", 0]] as const)(
   "Connection replaces its handles if one does nothing but fail for two deadlines: one in between %s",
   async (_, failsOn, reopenings) => {
@@ -159,18 +150,6 @@ Deno.test.each([["fails", undefined, 1], ["succeeds", "none", 0]] as const)(
     assertEquals([fixture.handlesOf("read", 1), fixture.closed], ["b", ["a"]]);
   },
 );
-
-Deno.test("Connection rejects operations if one hangs while new handles are being opened", async () => {
-  using fixture = new Fixture("a");
-  await fixture.attempt();
-  await fixture.time.advance(2 * DEADLINE + 1);
-  await fixture.attempt();
-  fixture.start();
-  await fixture.time.advance(DEADLINE);
-
-  await assertRejects(() => fixture.connection.run("read", hang), StoreUnavailable, "does not respond");
-  assertEquals(fixture.reopenings, 1);
-});
 
 Deno.test("Connection does not replace new handles because of an operation of old ones", async () => {
   using fixture = new Fixture();

@@ -139,17 +139,6 @@ Deno.test.each<[number, string, number, boolean]>([
   assertEquals(count, reads);
 });
 
-Deno.test("RemoteBackend.commit() reads three rows or more early, if they fit into one snapshot with its marker", async () => {
-  using fixture = await Fixture.warm();
-  const reads: number[] = [];
-  for (const count of [2, 3, 9, 10]) {
-    fixture.network.read = () => Promise.resolve(void reads.push(count));
-    await fixture.commit(() => {}, checksOf(count));
-  }
-
-  assertEquals(reads, [3, 9]);
-});
-
 Deno.test("RemoteBackend.commit() is not deceived by an early read if a row appears before its commit and is gone again", async () => {
   using fixture = await Fixture.warm();
   const { time, network } = fixture;
@@ -270,15 +259,6 @@ Deno.test.each([["fails", fail], ["hangs", hang]])(
     assertEquals([(await fixture.commit(setRow)).ok, fixture.markers], [true, 1]);
   },
 );
-
-Deno.test("RemoteBackend.commit() opens a lane for each simultaneous commit and reuses lanes", async () => {
-  using fixture = new Fixture();
-  for (const [atOnce, markers] of [[1, 1], [1, 1], [3, 3], [2, 3], [3, 3]] as const) {
-    await Promise.all(fixture.commitMany(atOnce, setRow));
-
-    assertEquals(fixture.markers, markers);
-  }
-});
 
 Deno.test.each([["sends", false, 0n], ["repeats", true, 1n]] as const)(
   "RemoteBackend.commit() stays in doubt if another process removes its marker before the client %s it",
