@@ -1,10 +1,10 @@
+import { assertEquals, assertGreater, assertLessOrEqual } from "@std/assert";
 import { DenoProcess, residentMemory, type ServerProcess } from "../process/process.ts";
 import { PATH } from "../process/shipped.ts";
 import { TemporaryStore } from "../process/temporary_store.ts";
 import { Crowd, flood } from "./crowd.ts";
 import type { Order, Report } from "./good_clients.ts";
 import { pause } from "../../src/base/time.ts";
-import { atLeast, atMost, type Effort, exactly, type Finding, type Note } from "./part.ts";
 
 const MIB = 1_048_576;
 /** Number of open files other than connections, here and in the service. */
@@ -15,14 +15,23 @@ const EVERY_MS = 20;
 /** Memory in MiB: of the service without connections, per connection, and per incomplete body of 64 KiB. */
 const BOUND = { alone: 256, connection: 16 / 1_024, body: 320 / 1_024 };
 
+/** How hard to overload the service. */
+export interface Load {
+  /** Number of bad connections, as far as the system allows. */
+  readonly connections: number;
+  /** Number of addresses that send unknown keys. */
+  readonly addresses: number;
+  /** Minimum duration of the bad connections, and of the flood of unknown keys after them, in seconds. */
+  readonly minDuration: number;
+  /** Maximum p99 latency of good clients in the meantime, as a multiple of the usual one. */
+  readonly maxSlowdown: number;
+}
+
 /** Overloads the service with bad connections, and then with unknown keys, while good clients use it. */
 export async function overload(
-  { connections, addresses, minDuration, maxSlowdown }: Pick<
-    Effort,
-    "connections" | "addresses" | "minDuration" | "maxSlowdown"
-  >,
-  note: Note,
-): Promise<Finding[]> {
+  { connections, addresses, minDuration, maxSlowdown }: Load,
+  note: (line: string) => void,
+): Promise<void> {
   await using store = await TemporaryStore.create();
   const { key } = await store.createAccount();
   const openFiles = await mostOpenFiles();
@@ -36,30 +45,29 @@ export async function overload(
   using crowd = new Crowd();
   const behaving = behave(server, key, minDuration * 1_000);
   await crowd.open(count, server.port, key);
-  note(`overload: ${crowd.size} connections`);
+  note(`${crowd.size} connections`);
   const crowded = await behaving;
   const beside = behave(server, key, minDuration * 1_000);
   const refused = await flood(server.port, addresses);
-  note(`overload: ${refused} unknown keys refused`);
+  note(`${refused} unknown keys refused`);
   const flooded = await beside;
   crowd[Symbol.dispose]();
   const { code, errorLines } = await server.stop();
 
   const bound = BOUND.alone + crowd.size * BOUND.connection + crowd.bodies * BOUND.body;
-  const bad = crowded.bad + flooded.bad;
-  return [
-    atLeast("idle, incomplete or slow connections", crowd.size, count),
-    atLeast("of them with 65,535 bytes of a body", crowd.bodies, 1),
-    exactly("unknown keys that did not get 401", addresses - refused, 0),
-    atMost("resident memory", watch.most / MIB, bound, " MiB"),
-    atLeast("responses to good clients in the meantime", crowded.answers + flooded.answers - bad, 1),
-    exactly("of them other than 200", bad, 0),
-    atMost("p99 with bad connections, as a multiple of the usual", crowded.p99 / quiet.p99, maxSlowdown),
-    atMost("p99 with unknown keys, too, as a multiple of the usual", flooded.p99 / quiet.p99, maxSlowdown),
-    exactly("/health responses other than 200", crowded.unhealthy + flooded.unhealthy, 0),
-    exactly("lines on standard error", errorLines.length - 2, 0),
-    exactly("exit code", code, 0),
-  ];
+  const [p99, p99Flooded] = [crowded, flooded].map((report) => report.p99 / quiet.p99);
+  note(
+    `${Math.round(watch.most / MIB)} MiB; p99 is ${p99?.toFixed(1)} and ${
+      p99Flooded?.toFixed(1)
+    } times the usual`,
+  );
+  assertEquals([crowd.size, refused, errorLines.length, code], [count, addresses, 2, 0]);
+  assertLessOrEqual(watch.most / MIB, bound);
+  for (const { answers, bad, unhealthy, p99 } of [crowded, flooded]) {
+    assertGreater(answers, 0);
+    assertEquals([bad, unhealthy], [0, 0]);
+    assertLessOrEqual(p99, maxSlowdown * quiet.p99);
+  }
 }
 
 /** Runs good clients in their own process for `forMs`. Resolves to their measurements. */
