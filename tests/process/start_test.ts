@@ -1,8 +1,8 @@
-import { assert, assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
+import { assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
 import { START_HELP } from "../../src/process/config.ts";
 import { call, outcome } from "../support/client.ts";
-import { DenoProcess, type Outcome, runCommand, runServer, type ServerProcess } from "./process.ts";
+import { DenoProcess, runCommand, runServer, type ServerProcess } from "./process.ts";
 import { addItem, idIn, LIST, listIds, METRIC, PATH, SHIPPED, TITLE } from "./shipped.ts";
 import { ServedStore, TemporaryStore } from "./temporary_store.ts";
 
@@ -14,24 +14,29 @@ const DENO_KV_ACCESS_TOKEN = "the-token-of-the-server-of-the-kv";
 Deno.test("server prints its help or version, or exits with why it cannot run with its arguments or variables", async () => {
   using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = other.addr;
-  const taken = `^Cannot listen on 127\\.0\\.0\\.1, port ${port}: .+\\. Set PORT to another port\\.$`;
   const run = (variables: Record<string, string>, ...args: string[]) =>
     runServer({ KV_PATH: ":memory:", ...variables }, ...args);
-  const lines = async (running: Promise<Outcome>, expected: number) => {
-    const { code, stdout, errorLines } = await running;
-    assertEquals([code, stdout, errorLines.length], [expected, "", 1], errorLines.join("\n"));
-    return errorLines.join();
-  };
 
-  assertEquals(await run({}, "--help"), { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
-  assertEquals(await run({}, "--version"), { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
-  assertMatch(
-    await lines(run({}, "--port", "80"), 2),
-    /^The service takes no arguments\. See: deno task start/,
-  );
-  assertMatch(await lines(run({ PORT: "x" }), 1), /^PORT must be an integer from 0 to 65535\.$/);
-  assertMatch(await lines(run({ PORT: `${port}` }), 1), new RegExp(taken));
-  assertMatch(await lines(run({ KV_PATH: "src" }), 1), /^The KV src cannot be used: it is a folder\.$/);
+  const [help, version, ...failed] = await Promise.all([
+    run({}, "--help"),
+    run({}, "--version"),
+    run({}, "--port", "80"),
+    run({ PORT: "x" }),
+    run({ PORT: `${port}` }),
+    run({ KV_PATH: "src" }),
+  ]);
+
+  assertEquals(help, { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
+  assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
+  const reasons = failed.map((
+    { code, stdout, errorLines: [line = "", ...more] },
+  ) => [code, stdout, line.replace(/(?<=port \d+: ).+(?=\. Set)/, "WHY"), more]);
+  assertEquals(reasons, [
+    [2, "", "The service takes no arguments. See: deno task start --help", []],
+    [1, "", "PORT must be an integer from 0 to 65535.", []],
+    [1, "", `Cannot listen on 127.0.0.1, port ${port}: WHY. Set PORT to another port.`, []],
+    [1, "", "The KV src cannot be used: it is a folder.", []],
+  ]);
 });
 
 Deno.test("server prints where it listens, by default on both IP versions, its version, its main settings and the first steps", async () => {
@@ -129,7 +134,7 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
 Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LOG is json", async () => {
   const tokens = { OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN };
   await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json", ...tokens } });
-  const { server, account: { id, key } } = served;
+  const { server, key } = served;
 
   const secrets = [TOKEN, OLD_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
   for (
@@ -144,17 +149,11 @@ Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LO
   const { code, stdout, errorLines } = await server.stop();
 
   assertEquals(code, 0);
-  const records: Record<string, unknown>[] = stdout.trim().split("\n").map((line) => JSON.parse(line));
-  const common = { address: "127.0.0.1", method: "GET", route: `${PATH}/:${SHIPPED.id}` };
-  const notFound = { ...common, status: 404, code: SHIPPED.errors.notFound.code, accountId: id };
-  assertEquals(records.map(({ time: _time, ms: _ms, ...record }) => record), [
-    { id: "trace-1", ...notFound },
-    { id: "[secret]", ...common, status: 401, code: "invalid_api_key", accountId: "" },
-    ...Array(4).fill({ id: "[secret]", ...notFound }),
+  const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  assertEquals(records.map(({ id, status, address, route }) => [id, status, address, route]), [
+    ["trace-1", 404, "127.0.0.1", `${PATH}/:${SHIPPED.id}`],
+    ["[secret]", 401, "127.0.0.1", `${PATH}/:${SHIPPED.id}`],
+    ...Array(4).fill(["[secret]", 404, "127.0.0.1", `${PATH}/:${SHIPPED.id}`]),
   ]);
-  for (const { time, ms } of records) {
-    assertMatch(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-    assert(typeof ms === "number" && ms >= 0);
-  }
-  assert(!`${stdout}${errorLines}`.includes(key));
+  assertEquals(`${stdout}${errorLines}`.includes(key), false);
 });
