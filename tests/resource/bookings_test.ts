@@ -4,7 +4,7 @@ import { encodeJson, encodeText } from "../../src/engine/mod.ts";
 import { Hooks } from "../../src/resource/hooks.ts";
 import type { Hook } from "../../src/resource/mod.ts";
 import { assertError } from "../support/assertions.ts";
-import { type HarnessRequest, nextTarget } from "../support/client.ts";
+import { type HarnessRequest, nextTarget, upTo } from "../support/client.ts";
 import type { Disturbance } from "../support/fake_kv.ts";
 import { BLUE, BOOKINGS, idIn, OF_ROOMS, Office, REVIEW, ROOMS } from "../support/office.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
@@ -358,11 +358,9 @@ async function assertExact(office: Office): Promise<void> {
     const rows = await Array.fromAsync(office.kv.list<Uint8Array>({ prefix: ["items", name] }));
     return rows.map(({ value }) => JSON.parse(new TextDecoder().decode(value).split("\n")[0] ?? ""));
   };
-  const [rooms, bookings, guests] = [
-    await itemsOf("rooms"),
-    await itemsOf("bookings"),
-    await itemsOf("guests"),
-  ];
+  const [rooms = [], bookings = [], guests = []] = await Promise.all(
+    ["rooms", "bookings", "guests"].map(itemsOf),
+  );
   const expected = new Map<string, number>();
   const count = (key: string, other: number | undefined, to: readonly { readonly id: number }[]) => {
     if (other === undefined) return;
@@ -389,42 +387,38 @@ Deno.test("two clients move a booking back and forth in two processes while both
   const seen = new Set<string>();
   await using office = await Office.open({ disturbance: interleaving(random) });
   await using other = office.beside({ disturbance: interleaving(random) });
-  const note = (target: string, { status }: Response) => void seen.add(`${target.split(" ")[0]} ${status}`);
-  /** Sends a change several times, one after the other, each with another body. */
-  const patch = async (
-    process: Office,
-    key: string,
-    path: string,
-    times: number,
-    body: (n: number) => object,
-  ) => {
-    for (let n = 0; n < times; n++) {
-      note("PATCH", await process.fetch(`PATCH /v1/${path}`, { key, json: body(n) }));
+  /** Changes an item eight times, one after the other. */
+  const patch = async (process: Office, key: string, path: string, change: (turn: number) => object) => {
+    for (const turn of upTo(8)) {
+      const { status } = await process.fetch(`PATCH /v1/${path}`, { key, json: change(turn) });
+      seen.add(`PATCH ${status}`);
     }
   };
   const remove = async (process: Office, rooms: readonly number[]) => {
-    for (const room of rooms) note("DELETE", await process.operate(`DELETE /operator/v1/rooms/${room}`));
+    for (const room of rooms) {
+      seen.add(`DELETE ${(await process.operate(`DELETE /operator/v1/rooms/${room}`)).status}`);
+    }
   };
 
   for (let round = 0; round < 6; round++) {
     const [a = 0, b = 0] = await office.addRooms(2);
-    const roomAt = (n: number) => n % 2 ? a : b;
+    const roomAt = (turn: number) => turn % 2 ? a : b;
     const mine = await idIn(await office.book(office.ann, { roomId: a, ...CONFIRMED }));
     const theirs = await idIn(await office.book(office.ben, { roomId: b }));
     const guest = await idIn(await office.invite(office.ann, `${round}`));
     const second = await idIn(await office.invite(office.ben, `${round}b`));
-    const email = (n: number) => ({ email: `${n % 2} ${round}` });
+    const email = (turn: number) => ({ email: `${turn % 2} ${round}` });
     await Promise.all([
-      patch(office, office.ann, `bookings/${mine}`, 8, (n) => ({ roomId: roomAt(n) })),
-      patch(other, office.ann, `bookings/${mine}`, 8, (n) => ({ roomId: roomAt(n + 1) })),
-      patch(other, office.ben, `bookings/${theirs}`, 6, (n) => ({
-        state: n % 2 ? "planned" : "confirmed",
-        roomId: roomAt(n + 1),
+      patch(office, office.ann, `bookings/${mine}`, (turn) => ({ roomId: roomAt(turn) })),
+      patch(other, office.ann, `bookings/${mine}`, (turn) => ({ roomId: roomAt(turn + 1) })),
+      patch(other, office.ben, `bookings/${theirs}`, (turn) => ({
+        state: turn % 2 ? "planned" : "confirmed",
+        roomId: roomAt(turn + 1),
       })),
       remove(office, [a, b, a, b]),
       remove(other, [b, a, b, a]),
-      patch(office, office.ann, `guests/${guest}`, 4, email),
-      patch(other, office.ben, `guests/${second}`, 4, email),
+      patch(office, office.ann, `guests/${guest}`, email),
+      patch(other, office.ben, `guests/${second}`, email),
       other.fetch(`DELETE /v1/bookings/${theirs}`, { key: office.ben }),
     ]);
     await assertExact(office);
