@@ -286,6 +286,7 @@ Deno.test("createService() sweeps expired rows of every kind", async () => {
   await using service = await Harness.open();
   const expired = [
     ["commits", "a process that was killed", 1],
+    ["generations", "things", "1970-01-01T00:00:00.000Z", "state", "new", 1],
     ["idempotency_by_expiry", 1, "acct_a", "createThing", "once"],
     ["idempotency_counts", 1, "acct_a"],
     ["sign_ups", 1, "acct_a"],

@@ -139,10 +139,8 @@ Deno.test("createThing() replays a reply from before a field with a default was 
   const spelledOut = '{"name":"Hammer","isRare":false,"weight":700}';
   const changed = '{"name":"Hammer","isRare":true,"weight":700}';
 
-  assertEquals(await outcomes({ call }, [...ALIKE, spelledOut, changed]), [
-    ...["replay", "replay", "replay", "replay"],
-    422,
-  ]);
+  assertEquals(await outcomes({ call }, [...ALIKE, spelledOut]), Array(4).fill("replay"));
+  assertEquals(await outcomes({ call }, [changed]), [422]);
 });
 
 Deno.test("createThing() gives the id of a replay and of a refused request to the next thing, without a commit", async () => {
@@ -302,27 +300,4 @@ Deno.test("service keeps the newer reply to a key that was used again, before or
   assertEquals(await keptIn(workshop), ["before", "during"]);
   await sweep(workshop, workshop.now + DAY + 1);
   assertEquals(await keptIn(workshop), []);
-});
-
-Deno.test("service sweeps the counts that 1.0.0 kept before yesterday", async () => {
-  await using workshop = await Workshop.open();
-  const counts = "idempotency_counts";
-  const today = Math.floor(workshop.now / DAY);
-  for (const ago of [0, 1, 2, 3]) await workshop.kv.atomic().sum([counts, today - ago, "a"], 1n).commit();
-
-  assertEquals(await sweep(workshop, workshop.now), false);
-
-  const left = await Array.fromAsync(workshop.kv.list({ prefix: [counts] }), ({ key }) => key[1]);
-  assertEquals(left, [today - 1, today]);
-});
-
-Deno.test("service sweeps what a rebuild has left that was interrupted more than a day ago", async () => {
-  await using workshop = await Workshop.open();
-  const began = [workshop.now - DAY, workshop.now - DAY - 1].map((time) => new Date(time).toISOString());
-  for (const generation of began) await workshop.kv.set(["generations", "things", generation, "state"], 0);
-
-  for (const step of workshop.app.sweeps) await step(workshop.now);
-
-  const left = await Array.fromAsync(workshop.kv.list({ prefix: ["generations"] }), ({ key }) => key[2]);
-  assertEquals(left, began.slice(0, 1));
 });
