@@ -22,7 +22,10 @@ export interface Provocation {
   readonly options?: () => HarnessOptions;
   /** The account's limits. */
   readonly limits?: Limits;
-  readonly act: (stage: Stage) => Promise<Response>;
+  /** What happens before that. */
+  readonly before?: (stage: Stage) => Promise<unknown> | void;
+  /** Sends the request, by default a valid one. */
+  readonly act?: (stage: Stage) => Promise<Response>;
 }
 
 const NONSENSE = { headers: { authorization: "Bearer nonsense" } };
@@ -34,21 +37,18 @@ const WAYS = {
   missing_api_key: { act: ({ send }) => send({ headers: { authorization: "" } }) },
   invalid_api_key: { act: ({ send }) => send(NONSENSE) },
   invalid_operator_token: { act: ({ send }) => send(NONSENSE) },
-  not_found: { options: () => ({ securityContact: undefined }), act: ({ send }) => send() },
+  not_found: { options: () => ({ securityContact: undefined }) },
   rate_limit_minute: { limits: { minute: 2, day: 9 }, act: (stage) => sendAfter(60, stage) },
   rate_limit_day: { limits: { minute: 9, day: 1 }, act: (stage) => sendAfter(1, stage) },
   key_banned: {
     limits: { minute: 1, day: 9 },
-    act: async (stage) => {
-      await getBanned(stage.service, stage.apiKey, 1);
-      return await sendUntilRefused(stage);
-    },
+    before: ({ service, apiKey }) => getBanned(service, apiKey, 1),
+    act: sendUntilRefused,
   },
   overloaded: {
     options: () => ({ inFlight: new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 0, monitoring: 0 }) }),
-    act: ({ send }) => send(),
   },
-  service_stopping: { options: () => ({ inFlight: STOPPED }), act: ({ send }) => send() },
+  service_stopping: { options: () => ({ inFlight: STOPPED }) },
   invalid_json: { act: ({ send }) => send({ body: "{", headers: JSON_TYPE }) },
   invalid_content_type: {
     act: ({ send }) => send({ body: "{}", headers: { "content-type": "text/plain" } }),
@@ -64,53 +64,32 @@ const WAYS = {
     },
   },
   account_suspended: {
-    act: async (stage) => {
-      await stage.service.accounts.suspend(await idOf(stage), stage.service.now);
-      return await stage.send();
-    },
+    before: async (stage) => await stage.service.accounts.suspend(await idOf(stage), stage.service.now),
   },
-  sign_up_closed: { options: () => ({ signUpIsOpen: false }), act: ({ send }) => send() },
+  sign_up_closed: { options: () => ({ signUpIsOpen: false }) },
   sign_up_limit: { act: ({ send }) => sendAgain(5, send) },
-  thing_not_found: { act: ({ send }) => send() },
-  account_not_found: { act: ({ send }) => send() },
+  thing_not_found: {},
+  account_not_found: {},
   account_exists: { act: ({ send }) => sendAgain(1, send) },
-  account_open: {
-    act: async ({ service, send }) => {
-      await addKnownAccounts(service, null);
-      return await send();
-    },
-  },
+  account_open: { before: ({ service }) => addKnownAccounts(service, null) },
   messages_waiting: {
-    act: async ({ service, send }) => {
+    before: async ({ service }) => {
       await addKnownAccounts(service);
       await service.kv.set(["messages_waiting", CLOSED], new Deno.KvU64(1n));
-      return await send();
     },
   },
   not_your_thing: {
-    act: async ({ service, send }) => {
-      await addThing(service, (await service.createAccount()).apiKey);
-      return await send();
-    },
+    before: async ({ service }) => await addThing(service, (await service.createAccount()).apiKey),
   },
   precondition_failed: {
-    act: async ({ service, apiKey, send }) => {
-      await addThing(service, apiKey);
-      return await send({ headers: { "if-match": '"other"' } });
-    },
+    before: ({ service, apiKey }) => addThing(service, apiKey),
+    act: ({ send }) => send({ headers: { "if-match": '"other"' } }),
   },
-  gone: {
-    act: ({ service, send }) => {
-      service.now = SUNSET;
-      return send();
-    },
-  },
+  gone: { before: ({ service }) => void (service.now = SUNSET) },
   rotation_limit: { act: ({ send }) => sendAgain(MAX_ROTATIONS, send) },
   queue_full: {
-    act: async (stage) => {
-      const waiting = new Deno.KvU64(1_000n);
-      await stage.service.kv.set(["messages_waiting", await idOf(stage)], waiting);
-      return await stage.send();
+    before: async (stage) => {
+      await stage.service.kv.set(["messages_waiting", await idOf(stage)], new Deno.KvU64(1_000n));
     },
   },
 } as const satisfies Readonly<Record<string, Provocation>>;
@@ -120,12 +99,12 @@ export const PROVOCATIONS: Readonly<Record<string, Provocation>> = WAYS;
 
 /** Opens a service and provokes this error of the operation. */
 export async function provoke(
-  { options, limits = { minute: 100, day: 1_000 }, act }: Provocation,
+  { options, limits = { minute: 100, day: 1_000 }, before, act = ({ send }) => send() }: Provocation,
   { operation, target, request }: Sample,
 ): Promise<Response> {
   await using service = await Harness.open({ ...ALL, ...options?.() });
   const { apiKey } = await service.createAccount(limits);
-  return await act({
+  const stage: Stage = {
     service,
     apiKey,
     isOperators: needsToken(operation.access),
@@ -136,7 +115,9 @@ export async function provoke(
         ...changes,
         headers,
       }),
-  });
+  };
+  await before?.(stage);
+  return await act(stage);
 }
 
 /** The id of the account. */
