@@ -92,7 +92,11 @@ for (const place of ["on the KV", "over HTTP"]) {
       const { code: problem, status } = await call(service, key);
       assertEquals([command, exit, printed, said, problem || status], [command, code, out, err, answer]);
     }
-    assertEquals(service.errors, []);
+    operator.now = service.now += 60_000;
+    const code = await operator.run(`accounts delete ${id}`);
+
+    assertEquals([code, operator.err], [0, [`Deleted: account ${id}.`]]);
+    assertEquals([await service.accounts.find(id), service.errors], [null, []]);
     assertEquals(remote.requests.length > 0, place === "over HTTP");
   });
 }

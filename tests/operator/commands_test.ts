@@ -230,24 +230,6 @@ Deno.test("COMMAND replaces control characters in names, or escapes them in JSON
   }
 });
 
-Deno.test("accounts delete removes a closed account and all its rows, except its things", async () => {
-  await using operator = await Operator.start();
-  const { id, key } = await operator.createAccount();
-  await using service = await operator.serve();
-  await addThing(service, key, "Hammer");
-  await service.app.settle();
-  await operator.run(`accounts close ${id}`);
-  operator.now += 60_000;
-
-  await assertPrints(operator, `accounts delete ${id}`, [], [`Deleted: account ${id}.`]);
-
-  const keys = (await Array.fromAsync(service.kv.list({ prefix: [] }))).map(({ key }) => key);
-  const keysOf = (...tables: Deno.KvKey) => keys.filter(([table = ""]) => tables.includes(table));
-  assertEquals(keys.filter((key) => key.join().includes(id)), []);
-  assertEquals(keysOf("accounts", "api_keys", "usage"), []);
-  assertEquals([keysOf("items"), keysOf("items_by").length], [[["items", "things", 1]], 3]);
-});
-
 Deno.test("service stores no API key in any row", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();
