@@ -94,9 +94,11 @@ for (const place of ["on the KV", "over HTTP"]) {
     }
     operator.now = service.now += 60_000;
     const code = await operator.run(`accounts delete ${id}`);
+    const things = await Array.fromAsync(service.kv.list({ prefix: ["items", "things"] }));
 
     assertEquals([code, operator.err], [0, [`Deleted: account ${id}.`]]);
-    assertEquals([await service.accounts.find(id), service.errors], [null, []]);
+    // Its things stay, because all accounts can read them.
+    assertEquals([await service.accounts.find(id), things.length, service.errors], [null, 1, []]);
     assertEquals(remote.requests.length > 0, place === "over HTTP");
   });
 }
