@@ -6,7 +6,7 @@ import { FileBackend, openFileState } from "../../src/engine/file.ts";
 import { VersionedCache } from "../../src/engine/cache.ts";
 import { Store } from "../../src/engine/store.ts";
 import { noteVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
-import { calmNetwork, disturbed, fail, FakeKv, onFile } from "../support/fake_kv.ts";
+import { calmNetwork, disturbed, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
 /** Two watched rows, one of which another process changes, in virtual time. */
@@ -221,70 +221,44 @@ Deno.test("openFileState() returns a state that never waits for a lock on the fi
   assertEquals(await openFileState(path), undefined);
 });
 
-/** Values of a cache, which resolve on demand. */
-class CacheFixture {
-  readonly watched: VersionRow = { key: ["versions", "things"], version: "1" };
-  /** The calls of `make`, whose promises the test resolves. */
-  readonly calls: PromiseWithResolvers<string>[] = [];
-  readonly #cache: VersionedCache<string, string> = new VersionedCache(this.watched, 100);
-
-  /** The cached value, or a promise of it. */
-  get(): string | Promise<string> {
-    return this.#cache.get("key", () => {
-      const call = Promise.withResolvers<string>();
-      this.calls.push(call);
-      return call.promise;
-    });
-  }
-
-  /** Gets a value under a new version, and makes it. */
-  async fill(version: string, value: string): Promise<void> {
-    this.watched.version = version;
-    const got = this.get();
-    this.calls.at(-1)?.resolve(value);
-    assertEquals([await got, this.get()], [value, value]);
-  }
+/** A version row, and a cache of values that depend on it. */
+function cached(): [VersionRow, VersionedCache<string, string>] {
+  const row = { key: ["versions", "things"], version: "1" };
+  return [row, new VersionedCache(row, 100)];
 }
 
-Deno.test("VersionedCache.get() makes a value once for simultaneous calls, then returns it directly", async () => {
-  const fixture = new CacheFixture();
-  const { calls } = fixture;
-  const values = [fixture.get(), fixture.get()];
+Deno.test("VersionedCache.get() makes a value once for simultaneous calls and for each version", async () => {
+  const [row, cache] = cached();
+  let made = 0;
+  const get = () => cache.get("key", (earlier) => Promise.resolve(`${++made} after ${earlier}`));
 
-  calls[0]?.resolve("one");
-
-  assertEquals(await Promise.all(values), ["one", "one"]);
-  assertEquals([fixture.get(), calls.length], ["one", 1]);
+  assertEquals(await Promise.all([get(), get()]), Array(2).fill("1 after undefined"));
+  assertEquals(get(), "1 after undefined");
+  row.version = "2";
+  assertEquals(await get(), "2 after 1 after undefined");
+  assertEquals(get(), "2 after 1 after undefined");
 });
 
-Deno.test("VersionedCache.get() makes a value again for a new version, even while making an old one", async () => {
-  const fixture = new CacheFixture();
-  const { watched, calls } = fixture;
-  await fixture.fill("1", "old");
-  await fixture.fill("2", "new");
+Deno.test("VersionedCache.get() keeps a newer value while an older one is made, or fails", async () => {
+  for (const settle of ["resolve", "reject"] as const) {
+    const [row, cache] = cached();
+    const [old, latest] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+    const early = cache.get("key", () => old.promise);
+    row.version = "2";
+    const late = cache.get("key", () => latest.promise);
 
-  watched.version = "3";
-  const early = fixture.get();
-  watched.version = "4";
-  const late = fixture.get();
-  calls[3]?.resolve("fourth");
-  calls[2]?.resolve("third");
+    latest.resolve("new");
+    old[settle]("old");
+    await Promise.allSettled([early]);
 
-  assertEquals([await late, await early], ["fourth", "third"]);
-  assertEquals([fixture.get(), calls.length], ["fourth", 4]);
+    assertEquals([await late, cache.get("key", hang)], ["new", "new"]);
+  }
 });
 
-Deno.test("VersionedCache.get() does not cache a failure, and keeps a newer value", async () => {
-  const fixture = new CacheFixture();
-  const { calls } = fixture;
-  const failing = [fixture.get(), fixture.get()];
-  calls[0]?.reject(new RangeError("broken"));
-  for (const value of failing) await assertRejects(async () => await value, RangeError, "broken");
-  const old = fixture.get();
-  await fixture.fill("2", "new");
+Deno.test("VersionedCache.get() does not cache a failure", async () => {
+  const [, cache] = cached();
+  const failing = [cache.get("key", fail), cache.get("key", hang)];
+  for (const value of failing) await assertRejects(async () => await value, TypeError);
 
-  calls[1]?.reject(new RangeError("broken"));
-  await assertRejects(async () => await old, RangeError, "broken");
-
-  assertEquals([fixture.get(), calls.length], ["new", 3]);
+  assertEquals(await cache.get("key", () => Promise.resolve("whole")), "whole");
 });
