@@ -118,26 +118,27 @@ Deno.test("resource() types items, and refuses wrong filters, examples and nouns
 
 const DECLARATION: Declaration = { ...TEA_CUPS, name: "cups", item: "Cup", filters: [] };
 type Resources = Catalogue["resources"];
+type Changes = Partial<Declaration>;
 
 /** Cups that are declared otherwise. */
-function cups(changes: Partial<Declaration> = {}): Resource {
+function cups(changes: Changes = {}): Resource {
   return resource({ ...DECLARATION, ...changes });
 }
 
 /** Cups with other fields besides their own. */
-function withFields(fields: Members, item: object = {}): Resource {
+function withFields(fields: Members, item: object = {}): Changes {
   const examples = { item: { ...TEA_CUPS.examples.item, ...item }, change: {} };
-  return cups({ fields: { ...FIELDS, ...fields }, examples });
+  return { fields: { ...FIELDS, ...fields }, examples };
 }
 
 /** Cups with these filters. */
-function filteredBy(...filters: string[]): Resource {
-  return cups({ filters: untyped(filters) });
+function filteredBy(...filters: string[]): Changes {
+  return { filters: untyped(filters) };
 }
 
 /** Cups with a hook that reads these rows. */
-function withHook(keys: Hook["keys"]): Resource {
-  return cups({ extend: [{ name: "mine", keys, apply() {} }] });
+function withHook(keys: Hook["keys"]): Changes {
+  return { extend: [{ name: "mine", keys, apply() {} }] };
 }
 
 /** A value as JavaScript can declare it. */
@@ -168,118 +169,114 @@ async function refusalOf(store: Store, resources: Resources, create = true): Pro
 const TAKEN = ["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help", "constructor"];
 const SIX_ROWS = [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]);
 /** Cups that refer to things. */
-const REFERRING = cups({
-  fields: { ...FIELDS, thingId: optional(int64()) },
-  extend: [exists(THINGS, "thingId")],
-});
+const REFERRING = { fields: { ...FIELDS, thingId: optional(int64()) }, extend: [exists(THINGS, "thingId")] };
 
-Deno.test.each<[fault: string, Resources]>([
-  ...TAKEN.map((name): [string, Resources] => [
+Deno.test.each<[fault: string, Changes]>([
+  ...TAKEN.map((name): [string, Changes] => [
     `must not have a field with the name ${name}, which is taken`,
-    [withFields({ [name]: optional(boolean()) })],
+    withFields({ [name]: optional(boolean()) }),
   ]),
   [
     "must not have a field with the name in_stock: it must begin in lower case and have only ASCII letters and digits",
-    [withFields({ in_stock: optional(boolean()) })],
+    withFields({ in_stock: optional(boolean()) }),
   ],
-  ["must have a name of lower-case letters, digits and _, such as toys", [cups({ name: "Cups" })]],
-  ["must have an item with a name such as Toy, not cup", [cups({ item: "cup" })]],
-  ["must not have the filter isNew twice", [filteredBy("isNew", "isNew")]],
-  ...["status", "name", "weight"].map((filter): [string, Resources] => [
+  ["must have a name of lower-case letters, digits and _, such as toys", { name: "Cups" }],
+  ["must have an item with a name such as Toy, not cup", { item: "cup" }],
+  ["must not have the filter isNew twice", filteredBy("isNew", "isNew")],
+  ...["status", "name", "weight"].map((filter): [string, Changes] => [
     `must not have the filter ${filter}: filters are fields that are one of a list, or true or false`,
-    [filteredBy(filter)],
+    filteredBy(filter),
   ]),
-  ["must have at most 3 filters", [filteredBy("isNew", "isNew", "size", "size")]],
-  ["must have a tag with a name and a description", [cups({ tag: { name: " ", description: "All cups" } })]],
-  ["must have a tag with a name and a description", [cups({ tag: { name: "Cups", description: "" } })]],
-  ['must have nouns such as ["a toy", "toys"]', [cups({ noun: ["a ", "cups"] })]],
-  ['must have nouns such as ["a toy", "toys"]', [cups({ noun: ["a cup", ""] })]],
-  ...[object({}), nullable(object({ x: int64() }))].map((size): [string, Resources] => [
+  ["must have at most 3 filters", filteredBy("isNew", "isNew", "size", "size")],
+  ["must have a tag with a name and a description", { tag: { name: " ", description: "All cups" } }],
+  ["must have a tag with a name and a description", { tag: { name: "Cups", description: "" } }],
+  ['must have nouns such as ["a toy", "toys"]', { noun: ["a ", "cups"] }],
+  ['must have nouns such as ["a toy", "toys"]', { noun: ["a cup", ""] }],
+  ...[object({}), nullable(object({ x: int64() }))].map((size): [string, Changes] => [
     "must not have an object as the field size, because PATCH does not merge it: declare its fields one by one",
-    [withFields({ size }, { size: {} })],
+    withFields({ size }, { size: {} }),
   ]),
   [
     "has an invalid default: note must have 1 to 3 characters",
-    [withFields({ note: optional(text({ max: 3 }), "none") })],
+    withFields({ note: optional(text({ max: 3 }), "none") }),
   ],
-  ...["Cup", "Cups", "CupCreation", "CupPatch"].map((name): [string, Resources] => [
+  ...["Cup", "Cups", "CupCreation", "CupPatch"].map((name): [string, Changes] => [
     `has two schemas with the name ${name}: rename the one in its fields`,
-    [withFields({ note: optional(named(name, text({ max: 9 }))) })],
+    withFields({ note: optional(named(name, text({ max: 9 }))) }),
   ]),
   [
     "has two schemas with the name Words: rename the one in its fields",
-    [withFields({ note: named("Words", text({ max: 9 })), nick: named("Words", text({ max: 8 })) })],
+    withFields({ note: named("Words", text({ max: 9 })), nick: named("Words", text({ max: 8 })) }),
   ],
   [
     "has an invalid example of an item: The field name must have 1 to 9 characters",
-    [withFields({}, { name: "" })],
+    withFields({}, { name: "" }),
   ],
   [
     "has an invalid example of a change: The field name must have 1 to 9 characters",
-    [cups({ examples: { ...DECLARATION.examples, change: { name: "too long a name" } } })],
+    { examples: { ...DECLARATION.examples, change: { name: "too long a name" } } },
   ],
-  ...[optional(text()), optional(list(text(), 2))].map((note): [string, Resources] => [
+  ...[optional(text()), optional(list(text(), 2))].map((note): [string, Changes] => [
     "must limit the size of note: give each text in it a max, such as text({ max: 100 })",
-    [withFields({ note })],
+    withFields({ note }),
   ]),
   [
     "can have items of 60183 bytes, but a row has room for 32768. Lower a maximum: the largest field, note, can have " +
     "60002 bytes, 6 for each character of text",
-    [withFields({ note: optional(text({ max: 10_000 })) })],
+    withFields({ note: optional(text({ max: 10_000 })) }),
   ],
-  ['must say who sees an item: readableBy is "everyone" or "owner"', [cups({ readableBy: untyped("all") })]],
-  ['must say who writes an item: writableBy is "owner" or "operator"', [
-    cups({ writableBy: untyped("all") }),
-  ]],
+  ['must say who sees an item: readableBy is "everyone" or "owner"', { readableBy: untyped("all") }],
+  ['must say who writes an item: writableBy is "owner" or "operator"', { writableBy: untyped("all") }],
   [
     "must have the field thingId for exists(things, thingId) in extend: declare it, or name another one",
-    [cups({ extend: [exists(THINGS, "thingId")] }), THINGS],
+    { extend: [exists(THINGS, "thingId")] },
   ],
   [
     "must have an integer, such as int64(), as the field name, because it refers to things",
-    [cups({ extend: [exists(THINGS, "name")] }), THINGS],
+    { extend: [exists(THINGS, "name")] },
   ],
-  ["refers to things by thingId: add things to the catalogue, before cups", [REFERRING]],
-  ["refers to things by thingId: list things before cups in the catalogue", [REFERRING, THINGS]],
+  ["refers to things by thingId: add things to the catalogue, before cups", REFERRING],
   [
     "must have the field email for unique(email) in extend: declare it, or name another one",
-    [cups({ extend: [unique("email")] })],
+    { extend: [unique("email")] },
   ],
-  ["must not have unique(name) twice in extend", [cups({ extend: [unique("name"), unique("name")] })]],
+  ["must not have unique(name) twice in extend", { extend: [unique("name"), unique("name")] }],
   [
     "has an invalid entry in extend, as the creation of its example shows: The hooks of cups read 6 rows for one change " +
     "of an item: at most 5 are possible",
-    [withHook(() => SIX_ROWS)],
+    withHook(() => SIX_ROWS),
   ],
   [
     "has an invalid entry in extend, as the deletion of its example shows: no such cup",
-    [withHook(({ after }) => {
+    withHook(({ after }) => {
       if (after === undefined) throw new Error("no such cup");
       return [];
-    })],
+    }),
   ],
   [
     "has an example that breaks a rule: The field name must be short",
-    [cups({ rules: [{ check: () => "The field name must be short." }] })],
+    { rules: [{ check: () => "The field name must be short." }] },
   ],
   [
     "must have rules whose errors have a status from 400 to 499, not 500, as internal_error has",
-    [cups({ rules: [{ error: ERRORS.internal_error, check: () => undefined }] })],
+    { rules: [{ error: ERRORS.internal_error, check: () => undefined }] },
   ],
-])("openCollections() refuses a resource: it %s", async (fault, resources) => {
+])("openCollections() refuses a resource: it %s", async (fault, changes) => {
   const store = await openMemory();
 
-  assertEquals(await refusalOf(store, resources), `The resource ${resources[0].name} ${fault}.`);
+  assertEquals(await refusalOf(store, [cups(changes)]), `The resource ${changes.name ?? "cups"} ${fault}.`);
 
   assertEquals(await store.list({ prefix: ["resources"] }, 9), []);
   await store.close();
 });
 
-Deno.test("openCollections() refuses resources with the same rows, more than nine, and a title for no metrics", async () => {
+Deno.test("openCollections() refuses resources with the same rows or in the wrong order, more than nine, and a title for no metrics", async () => {
   const store = await openMemory();
   const same = "Two resources have the same rows: give each a name of its own.";
+  const later = "The resource cups refers to things by thingId: list things before cups in the catalogue.";
 
   assertEquals(await refusalOf(store, [THINGS, THINGS]), same);
+  assertEquals(await refusalOf(store, [cups(REFERRING), THINGS]), later);
   assertEquals(await refusalOf(store, numbered(10)), "There can be at most 9 resources.");
   assertEquals(await refusalOf(store, numbered(9)), "");
   for (const title of ["", "3D Cups", "  "]) {
@@ -307,9 +304,9 @@ Deno.test("openCollections() accepts items of up to 32 KiB", async () => {
 
 Deno.test("openCollections() stores the filters of a collection, and refuses others from then on", async () => {
   const store = await openMemory();
-  const of = (...filters: string[]) => refusalOf(store, [filteredBy(...filters)]);
+  const of = (...filters: string[]) => refusalOf(store, [cups(filteredBy(...filters))]);
 
-  assertEquals(await refusalOf(store, [filteredBy("isNew")], false), "");
+  assertEquals(await refusalOf(store, [cups(filteredBy("isNew"))], false), "");
   assertEquals([await of("isNew", "size"), await of("size", "isNew")], ["", ""]);
   assertEquals(
     await of("size"),
@@ -322,7 +319,7 @@ Deno.test("openCollections() stores the filters of a collection, and refuses oth
     "The store has cups filtered by isNew and size and readable by everyone, but this release declares them without " +
       "filters and readable by their owners.",
   );
-  assertStringIncludes(await refusalOf(store, [filteredBy("isNew")], false), "filtered by isNew");
+  assertStringIncludes(await refusalOf(store, [cups(filteredBy("isNew"))], false), "filtered by isNew");
   await store.close();
 });
 
@@ -342,7 +339,7 @@ Deno.test("openCollections() refuses filters that another process declares at th
   const store = await openMemory();
 
   const refusals = await Promise.all(
-    ["isNew", "size"].map((filter) => refusalOf(store, [filteredBy(filter)])),
+    ["isNew", "size"].map((filter) => refusalOf(store, [cups(filteredBy(filter))])),
   );
 
   const [none = "", one = ""] = refusals.sort();
@@ -398,7 +395,7 @@ Deno.test.each<[change: string, odd: number, fields: Members, example: object, w
   "openCollections() refuses a declaration only if items break it: %s",
   async (_, odd, fields, item, why) => {
     const store = await withOddCup(odd);
-    const changed = withFields(fields, item);
+    const changed = cups(withFields(fields, item));
 
     assertEquals(await refusalOf(store, [changed]), why);
     assertEquals(await refusalOf(store, [changed], false), "");
