@@ -1,12 +1,12 @@
 import { DatabaseSync } from "node:sqlite";
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { FileBackend, openFileState } from "../../src/engine/file.ts";
 import { VersionedCache } from "../../src/engine/cache.ts";
 import { Store } from "../../src/engine/store.ts";
 import { noteVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
-import { calmNetwork, disturbed, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
+import { calmNetwork, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
 /** Two watched rows, one of which another process changes, in virtual time. */
@@ -138,62 +138,46 @@ Deno.test("Versions.check() ignores failed background reads until the last good 
   await assertRejects(() => fixture.check(10), StoreUnavailable);
 });
 
-Deno.test("Versions.check() reads the rows of a file only if there was a commit since the last read", async () => {
-  const folder = await Deno.makeTempDir();
-  const path = `${folder}/things.kv`;
-  const [kv, other] = [await Deno.openKv(path), await Deno.openKv(path)];
-  let [reads, onRead] = [0, () => {}];
-  const counted = disturbed(kv, { read: () => (reads++, onRead()) });
-  const state = await openFileState(path);
-  const store = new Store(new FileBackend(counted, { clock: () => 0, state }));
-  const versions = new Versions(store);
-  const row = versions.watch(["row"]);
-  const checkTwice = async () => (await versions.check(), await versions.check());
-
-  await checkTwice();
-  assertEquals([row.version, reads], ["", 1]);
-  for (const handle of [other, kv]) {
-    const { versionstamp } = await handle.set(["row"], 1);
-    await checkTwice();
-    assertEquals(row.version, versionstamp);
-  }
-  await other.set(["unwatched"], 1);
-  await versions.check();
-  assertEquals(reads, 4);
-  const added = versions.watch(["unwatched"]);
-  await versions.check();
-  assertEquals([added.version > row.version, reads], [true, 5]);
-  const { versionstamp } = await other.set(["last"], 1);
-  let last: VersionRow | undefined;
-  onRead = () => void (last ??= versions.watch(["last"]));
-  await checkTwice();
-  assertEquals([last?.version, reads], [versionstamp, 7]);
-
-  await store.close();
-  assertEquals(state?.version(), undefined);
-  other.close();
-  await Deno.remove(folder, { recursive: true });
-});
-
-Deno.test("Versions.check() reads again if another process committed right after the last read", async () => {
+Deno.test("Versions.check() reads the rows of a file only if there was a commit since the last read began", async () => {
   const fake = new FakeKv();
   const kv = fake.connect();
   const getMany = kv.getMany.bind(kv);
-  let change: (() => Promise<unknown>) | undefined = () => fake.connect().atomic().set(["row"], 1).commit();
+  let reads = 0;
+  let meanwhile: (() => unknown) | undefined;
   kv.getMany = async (...given) => {
+    reads++;
     const entries = await getMany(...given);
-    await change?.();
-    change = undefined;
+    await meanwhile?.();
+    meanwhile = undefined;
     return entries;
   };
   const state = { version: () => fake.repetitions.length, size: () => 0, close: () => {} };
   const versions = new Versions(new Store(new FileBackend(kv, { clock: () => 0, state })));
   const row = versions.watch(["row"]);
+  const set = (...key: string[]) => fake.connect().atomic().set(key, 1).commit();
+  const versionOf = (key: string) => fake.rows.get(JSON.stringify([key]))?.versionstamp ?? "";
+  /** Checks versions twice. Returns the number of reads. */
+  const readsOfTwo = async () => {
+    reads = 0;
+    for (let count = 0; count < 2; count++) await versions.check();
+    return reads;
+  };
 
-  await versions.check();
-  await versions.check();
+  assertEquals([await readsOfTwo(), row.version], [1, ""]);
+  await set("row");
+  assertEquals([await readsOfTwo(), row.version], [1, versionOf("row")]);
+  await set("other");
+  assertEquals(await readsOfTwo(), 1);
+  const other = versions.watch(["other"]);
+  assertEquals([await readsOfTwo(), other.version], [1, versionOf("other")]);
 
-  assertEquals(row.version, fake.rows.get('["row"]')?.versionstamp);
+  await set("late");
+  const late: VersionRow[] = [];
+  meanwhile = () => late.push(versions.watch(["late"]));
+  assertEquals([await readsOfTwo(), late[0]?.version], [2, versionOf("late")]);
+  await set("other");
+  meanwhile = () => set("row");
+  assertEquals([await readsOfTwo(), row.version], [2, versionOf("row")]);
 });
 
 Deno.test("openFileState() returns a state that never waits for a lock on the file, or undefined", async () => {
@@ -211,6 +195,10 @@ Deno.test("openFileState() returns a state that never waits for a lock on the fi
   const numbers = () => [typeof state?.version(), typeof state?.size()];
 
   assertEquals([wait, numbers()], [0, ["number", "number"]]);
+  const before = state?.version();
+  assertEquals(state?.version(), before);
+  database.exec("INSERT INTO kv VALUES (1)");
+  assertNotEquals(state?.version(), before);
   database.exec("BEGIN EXCLUSIVE");
   assertEquals(numbers(), ["undefined", "undefined"]);
   database.exec("COMMIT");
