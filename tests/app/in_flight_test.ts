@@ -226,6 +226,7 @@ Deno.test("service returns 503 overloaded and charges nothing at capacity, excep
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 1 });
   await using service = await Harness.open({ inFlight, ...ALL });
   const { apiKey: key } = await service.createAccount();
+  await call(service, key); // From now on, the key is in memory.
   const { promise, resolve } = Promise.withResolvers<void>();
   const send = (path: string) => service.fetch(`GET ${path}`, { key: ALL.operatorToken });
   const monitor = () => ["/health", "/ready", "/metrics"].map(send);
