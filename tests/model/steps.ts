@@ -117,9 +117,15 @@ const overtaken = fc.record({ process, account, limits, ms: upTo(300) }).map(
 );
 
 const change = fc.oneof(
-  fc.record({ kind: one("suspend", "resume", "close", "reset", "replace"), account }),
-  fc.record({ kind: one("rotate"), account, graceSeconds: fc.constant(0) }),
-  fc.record({ kind: one("plan"), account, limits: fc.constant({ minute: 8, day: 20 }) }),
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: one("suspend", "resume", "close", "reset", "replace"), account }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: one("rotate"), account, graceSeconds: fc.constant(0) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: one("plan"), account, limits: fc.constant({ minute: 8, day: 20 }) }),
+  },
 );
 /** A process has an account and a thing in memory when the account is changed through another process. */
 const outdated = fc.record({
