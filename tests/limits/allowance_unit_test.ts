@@ -14,6 +14,7 @@ import { pause } from "../../src/base/time.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
+import { Unresolved } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { upTo } from "../support/client.ts";
 import { calmNetwork, fail, FakeKv, hang, type Network, onFile } from "../support/fake_kv.ts";
@@ -280,18 +281,16 @@ Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commi
 
 Deno.test("Allowance writes later what a run that fails does not write, and what comes back during the run", async () => {
   using tenancy = new Tenancy();
-  const [first, second] = await tenancy.grantTwo();
+  const decisions = await tenancy.time.until(tenancy.ask(200), 1_000);
   tenancy.decide();
   tenancy.network.commit = async () => {
     await pause(100);
     return { ok: false };
   };
-  await tenancy.change({}, { limits: { minute: 999, day: 9_000 } });
-  tenancy.learn();
-  tenancy.allowance.giveBack(first);
-  await tenancy.time.advance(50);
-  tenancy.allowance.giveBack(second);
-  await tenancy.time.advance(10_000);
+  for (const decision of decisions) {
+    if (decision !== AGAIN) tenancy.allowance.giveBack(decision);
+    await tenancy.time.advance(40);
+  }
   tenancy.network.commit = calmNetwork().commit;
   await tenancy.time.advance(10_000);
 
@@ -338,6 +337,22 @@ Deno.test("Allowance counts each refusal once, including those during a run", as
   await tenancy.time.advance(5_000);
 
   assertEquals([tenancy.usage.refused, tenancy.allowance.isActive], [5, false]);
+});
+
+Deno.test("Allowance counts no refusal twice if it is unknown whether a run was carried out", async () => {
+  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+  const { transactions, transactions: { run } } = tenancy;
+  tenancy.decide();
+  const carriedOut = async (...given: Parameters<typeof run>) => {
+    await run.apply(transactions, given);
+    throw new Unresolved(new Error());
+  };
+  Object.assign(transactions, { run: carriedOut });
+  await tenancy.time.advance(1_000);
+  Object.assign(transactions, { run });
+  await tenancy.time.advance(30_000);
+
+  assertEquals(tenancy.usage.refused, 1);
 });
 
 Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to a transaction", async () => {
@@ -684,6 +699,16 @@ Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a 
 
   assertEquals(await tenancy.outcomes(waiting), ["ok", "ok"]);
   assertEquals(tenancy.counts, [3, 0]);
+});
+
+Deno.test("Permits.settle() ends even if nothing can be written", async () => {
+  using tenancy = new Tenancy();
+  await tenancy.lease();
+  tenancy.network.commit = fail;
+
+  await tenancy.settle();
+
+  assertEquals(tenancy.allowance.isActive, false);
 });
 
 Deno.test("Permits.of() forgets an account only once it is idle, if enough others are learnt", async () => {
