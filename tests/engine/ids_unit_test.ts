@@ -107,11 +107,13 @@ Deno.test("Ids.next() draws from the range that is left while the next one canno
 });
 
 Deno.test("Ids.settle() gives back only ids above those that another process has taken", async () => {
+  using time = new VirtualTime();
   const kv = new FakeKv();
   const [one, two] = [new Drawing(kv), new Drawing(kv)];
   await one.draw(1);
   await two.draw(1);
-  await one.draw(9); // It takes a second range, and has some of the first one left.
+  await one.draw(9);
+  await time.advance(0); // It has taken a second range, and has some of the first one left.
 
   const before = kv.value(...KEY);
   await two.ids.settle();
