@@ -3,7 +3,7 @@ import { OpenError, type OpenOptions, openStore } from "../../../src/engine/open
 import { reopener, waitForServer } from "../../../src/engine/remote/open.ts";
 import { Transactions } from "../../../src/engine/transactions.ts";
 import { ConnectServer } from "../../process/process.ts";
-import { fail, FakeKv, hang } from "../../support/fake_kv.ts";
+import { calmNetwork, fail, FakeKv, hang, type Network } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 import { countingAll, upTo } from "../process.ts";
 import { Connection } from "../../../src/engine/remote/connection.ts";
@@ -19,6 +19,7 @@ class FakeServer implements Disposable {
   probes = 0;
   openings = 0;
   closed = 0;
+  readonly network: Network = calmNetwork();
   /** What happens to a probe, and to an opening, before the response. */
   onProbe: () => unknown = () => {};
   onOpen: () => unknown = () => {};
@@ -36,7 +37,7 @@ class FakeServer implements Disposable {
     const openKv = async () => {
       this.openings++;
       await this.onOpen();
-      return Object.assign(kv.connect(), { close: () => void this.closed++ });
+      return Object.assign(kv.connect(this.network), { close: () => void this.closed++ });
     };
     Object.assign(globalThis, { fetch: probe });
     Object.defineProperty(Deno, "openKv", { configurable: true, value: openKv });
@@ -120,6 +121,18 @@ Deno.test("openStore() retries each handle that fails to open, up to twice", asy
   server.onOpen = refuse;
   await assertRejects(opening, OpenError, "503");
   assertEquals(server.openings, 15 + 3 * 12);
+});
+
+Deno.test("openStore() refuses a KV in which no row can be written, and closes its handles", async () => {
+  using server = new FakeServer();
+  const opening = () => server.time.until(openStore(URL_OF_SERVER, OPTIONS), 1_000);
+  const store = await opening();
+  await store.close();
+  server.network.commit = fail;
+
+  await assertRejects(opening, OpenError, "disk I/O error");
+
+  assertEquals([server.openings, server.closed], [24, 24]);
 });
 
 Deno.test("openStore() gives up on a server that responds but does not open its KV", async () => {
