@@ -55,6 +55,8 @@ export class Harness implements AsyncDisposable {
   isFirst: boolean = true;
   readonly #inFlight: InFlight;
   readonly #catalogue: Catalogue;
+  /** The IDs and errors of its operations. */
+  readonly #operations: string;
   /** Differences between responses and their declarations; undefined for responses without any. */
   readonly #checks: Promise<unknown>[] = [];
 
@@ -97,6 +99,8 @@ export class Harness implements AsyncDisposable {
       inFlight: this.#inFlight,
     };
     this.app = createService(options);
+    this.#operations = this.app.operations.map(({ id, errors }) => `${id} ${errors.map(({ code }) => code)}`)
+      .join();
   }
 
   /** Creates a harness on a new KV in memory. */
@@ -137,15 +141,13 @@ export class Harness implements AsyncDisposable {
   /** The document that describes responses to requests for a path. Services with the same operations share it. */
   #describe(path: string): Description {
     const isForOperators = /^\/(operator|metrics)/.test(path);
-    const { operations } = this.app;
-    const name = `${isForOperators} ${
-      operations.map(({ id, errors }) => [id, ...errors.map(({ code }) => code)])
-    }`;
+    const name = `${isForOperators} ${this.#operations}`;
     const known = DESCRIPTIONS.get(this.#catalogue) ?? new Map<string, Description>();
     DESCRIPTIONS.set(this.#catalogue, known);
     const described = (isForOperators ? interfaceForOperators : interfaceForClients)(this.#catalogue);
     // Validating the schemas takes 50 ms. openapi_test.ts does it once.
-    const description = known.get(name) ?? new Description(operations, described, { validateSchema: false });
+    const description = known.get(name) ??
+      new Description(this.app.operations, described, { validateSchema: false });
     known.set(name, description);
     return description;
   }
