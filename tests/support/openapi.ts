@@ -54,6 +54,7 @@ const OF_NO_OPERATION: readonly string[] = [
   ...["key_banned", "internal_error", "overloaded", "service_stopping", "store_unavailable"],
 ];
 const ID = "openapi";
+const ERROR = { $ref: "#/components/schemas/Error" } as const;
 
 /** An OpenAPI document of a service, and checks of responses against it. */
 export class Description {
@@ -62,7 +63,8 @@ export class Description {
   readonly #path: string;
   readonly #match: ReturnType<typeof createMatcher<DeclaredOperation>>;
   readonly #ajv: Ajv2020;
-  readonly #validators: Map<string, ReturnType<Ajv2020["compile"]>> = new Map();
+  /** By schema and, because many are alike, by its JSON. */
+  readonly #validators: Map<object | string, ReturnType<Ajv2020["compile"]>> = new Map();
 
   /** Creates the document of these operations. Validates its schemas themselves, unless told not to. */
   constructor(
@@ -92,12 +94,18 @@ export class Description {
 
   /** Describes how a value differs from the schema; empty if it is valid. */
   problems(schema: object, value: unknown): string[] {
+    const validate = this.#validators.get(schema) ?? this.#compile(schema);
+    this.#validators.set(schema, validate);
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`.trim());
+  }
+
+  #compile(schema: object): ReturnType<Ajv2020["compile"]> {
     // References are resolved in the document.
     const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${ID}#`);
     const validate = this.#validators.get(text) ?? this.#ajv.compile(JSON.parse(text));
     this.#validators.set(text, validate);
-    if (validate(value)) return [];
-    return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`.trim());
+    return validate;
   }
 
   /**
@@ -150,9 +158,7 @@ export class Description {
     const [, code = ""] = /^\{"code":"(\w+)"/.exec(body) ?? [];
     if (!codes.includes(code)) return [`The code ${code} is not declared.`];
     // The operators' document lists the codes of operators' operations, which a service may not have.
-    return code === "invalid_operator_token"
-      ? []
-      : this.#bodyProblems({ $ref: "#/components/schemas/Error" }, body);
+    return code === "invalid_operator_token" ? [] : this.#bodyProblems(ERROR, body);
   }
 
   #resolve(response: ResponseObject | { readonly $ref: string } | undefined): ResponseObject | undefined {
