@@ -178,7 +178,8 @@ Deno.test("rotateKey() counts neither refused requests nor rotations of another 
   const { account: { id }, apiKey } = await service.createAccount();
   const { apiKey: other } = await service.createAccount();
   await callAtOnce(10, [service], other, ROTATE);
-  for (const request of [{ json: { graceSeconds: -1 } }, { headers: { "idempotency-key": "1" } }]) {
+  const wrong = [-1, 7 * 86_400 + 1].map((graceSeconds) => ({ json: { graceSeconds } }));
+  for (const request of [...wrong, { headers: { "idempotency-key": "1" } }]) {
     const refused = await Promise.all(upTo(11).map(() => call(service, apiKey, ROTATE, request)));
     assertEquals(tally(refused), { "400 invalid_request": 11 });
   }

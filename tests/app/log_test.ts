@@ -135,13 +135,13 @@ Deno.test("LineWriter.write() tries the next line after a failure and counts the
   };
   const lines = new LineWriter({ write }, String, lost);
 
-  for (const line of ["a", "b"]) {
-    lines.write(line);
+  for (const some of [["a", "b"], ["c"]]) {
+    for (const line of some) lines.write(line);
     await lines.flushed();
   }
 
-  assertEquals(tried, ["a\n", "b\n"]);
-  assertMatch(lost.text(), / 2\n$/);
+  assertEquals(tried, ["a\nb\n", "c\n"]);
+  assertMatch(lost.text(), / 3\n$/);
 });
 
 Deno.test.each([

@@ -51,13 +51,14 @@ Deno.test("CHANGES.md starts with the current version, and the document has the 
   assertEquals([info.version, info.license], [version, license]);
 });
 
-Deno.test("openApiDocument() describes each operation below /v1 once, and whether it requires a key", () => {
+Deno.test("openApiDocument() describes each operation below /v1 once, and whether it is deprecated and requires a key", () => {
   const below = OPERATIONS.filter(({ path }) => path.startsWith("/v1/"));
   const described = Object.values(DOCUMENT.paths).flatMap((item) => Object.values(item));
 
   for (const operation of below) {
-    const { operationId, security } = DESCRIPTION.describes(operation) ?? {};
+    const { operationId, security, deprecated = false } = DESCRIPTION.describes(operation) ?? {};
     assertEquals([operationId, security === undefined], [operation.id, operation.access === ACCESS.key]);
+    assertEquals(deprecated, operation.deprecated !== undefined);
   }
   assertEquals(described.length, below.length);
 });

@@ -65,6 +65,7 @@ const REJECTED: readonly (readonly [message: string, lines: string, words?: stri
     "accounts * as_test_1|accounts plan as_test_1 pro",
     OF_AN_ACCOUNT,
   ],
+  ["The ID must have only letters, digits and _", "accounts * acct_1/..", OF_AN_ACCOUNT],
   [DURATION, "accounts rotate acct_1 --grace=*", "soon <empty> 5 1.5h 5w 1000000s"],
   [`ID ${COUNT}`, "items things delete *|items things set hammer --state lost", "0 1.0"],
   [NO_FIELD, "items things set 1"],

@@ -26,7 +26,7 @@ async function getPage(options: HarnessOptions = {}): Promise<{ policy: string; 
   return { policy: response.headers.get("content-security-policy") ?? "", html: await response.text() };
 }
 
-const { policy, html } = await getPage();
+const { policy, html } = await getPage({ operatorToken: "the-operators-token" });
 
 /** The reference of an operation. */
 function articleOf(id: string, page = html): string {
@@ -119,6 +119,7 @@ Deno.test("getPage() describes every operation, error and plan of the API", () =
   const operations = SAMPLES.map(({ operation }) => operation);
   const ofClients = operations.filter(({ tag, access }) => tag !== undefined && !needsToken(access));
   assert(ofClients.length >= 14);
+  assertEquals(html.match(/<article /g)?.length, ofClients.length);
   for (const operation of ofClients) {
     const { id, method, path, answers } = operation;
     assertHas(html, `href="#${id}"`, `<option value="${id}">`);
@@ -205,6 +206,7 @@ Deno.test("service returns the icon as SVG at both paths, and what changed in ea
   for (const path of ["/favicon.svg", "/favicon.ico"]) {
     const response = await service.fetch(`GET ${path}`);
     assertEquals(response.headers.get("content-type"), "image/svg+xml");
+    assertEquals(response.headers.get("cache-control"), "max-age=86400");
     assertMatch(await response.text(), /^<svg [^]*<\/svg>$/);
   }
   const changes = await service.fetch("GET /docs/changes");

@@ -28,6 +28,7 @@ export type PathItem = Readonly<Record<string, OperationObject>>;
 /** An operation of the document. */
 export interface OperationObject {
   readonly operationId: string;
+  readonly deprecated?: boolean;
   readonly security?: readonly object[];
   readonly parameters?: readonly { readonly name: string; readonly required?: boolean }[];
   readonly requestBody?: { readonly required: boolean; readonly content: object };

@@ -79,6 +79,7 @@ Deno.test.each<Record<string, string>>([
   { "content-type": "application/json ;v=1;\tCharset=UTF8 ; v=2" },
   { "content-type": 'application/json;charset="utf-8"' },
   { "content-encoding": "Identity" },
+  { "transfer-encoding": "Chunked" },
 ])("readJsonObject() accepts JSON with the headers %j", async (headers) => {
   const { bytes, object } = await read('{"a":1}', headers);
 
