@@ -1,7 +1,7 @@
 import { HOUR } from "../../base/mod.ts";
 import { COMMITS } from "../abandoned.ts";
 import { type Build, CommitInDoubt, type CommitResult, REFUSED } from "../backend.ts";
-import { againIfLocked, LOCKED, retried, StoreUnavailable } from "../deadline.ts";
+import { StoreUnavailable } from "../deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "../row.ts";
 import { KNOWN } from "../schema_version.ts";
 import type { Connection } from "./connection.ts";
@@ -81,12 +81,11 @@ export class Markers {
 
   /** Removes this process's markers. */
   async clear(): Promise<void> {
-    await retried(() =>
-      this.#connection.run("write", (kv) => {
-        const operation = kv.atomic();
-        for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
-        return operation.commit().catch(againIfLocked);
-      }), LOCKED);
+    await this.#connection.run("write", (kv) => {
+      const operation = kv.atomic();
+      for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
+      return operation.commit();
+    });
   }
 
   /** Whether a marker belongs to this process. */
@@ -131,7 +130,6 @@ export class Markers {
     let isSent = false;
     try {
       const result = await this.#send(lane, commit, (operation) => {
-        isSent = false; // The previous attempt had no effect, because another process had locked the file.
         operation.check(...checks);
         build(operation);
         isSent = true;
@@ -182,19 +180,18 @@ export class Markers {
     return this.#connection.run("read", (kv) => getRows(kv, keys));
   }
 
-  /** Sends a commit that checks and sets the lane's marker. Repeats it while another process has locked the file. */
+  /** Sends a commit that checks and sets the lane's marker. */
   #send(
     lane: Deno.AtomicCheck,
     commit: number,
     build: Build,
   ): Promise<Deno.KvCommitResult | Deno.KvCommitError> {
     const marker: Marker = { commit, at: this.#clock(), schema: KNOWN.newest };
-    return retried(() =>
-      this.#connection.run("write", (kv) => {
-        const operation = kv.atomic().check(lane);
-        build(operation);
-        return operation.set(lane.key, encodeJson(marker)).commit().catch(againIfLocked);
-      }), LOCKED);
+    return this.#connection.run("write", (kv) => {
+      const operation = kv.atomic().check(lane);
+      build(operation);
+      return operation.set(lane.key, encodeJson(marker)).commit();
+    });
   }
 
   /** Frees a lane. Its marker now has this version. */
