@@ -28,6 +28,10 @@ test("createPet() adds an animal that is available, unless the request says othe
     "pet_not_found",
     /^No animal has this petId/,
   );
+  for (const [length, status] of [[255, 201], [256, 400]] as const) {
+    const json = { ...REX, name: "é".repeat(length) };
+    assertEquals((await workshop.call("POST /v1/pets", { json })).status, status);
+  }
 });
 
 test("getPet() announces its removal in 2030, and returns 410 from then on", async () => {

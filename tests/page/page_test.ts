@@ -129,6 +129,9 @@ Deno.test("getPage() describes every operation, error and plan of the API", () =
       assertHas(html, `id="error-${code}"`);
     }
   }
+  const statuses = [...html.matchAll(/id="error-\w+">\s*<dt><b>(\d+)/g)].map(([, status]) => Number(status));
+  assert(statuses.length > 20);
+  assertEquals(statuses, statuses.toSorted());
   assertMatch(html, /business<\/th>\s*<td>1,000<\/td>\s*<td>100,000<\/td>/);
   assertHas(html, "until 31 December 2029", "Bearer YOUR_KEY");
 });
