@@ -45,6 +45,7 @@ Deno.test("METRICS_TOKEN reads metrics and nothing else, also without an operato
   await using closed = await Harness.open({ metricsTokens });
   const list = "GET /operator/v1/accounts";
 
+  assertEquals((await service.fetch("GET /metrics", { key: TOKEN })).status, 200);
   for (const key of metricsTokens) {
     for (const one of [service, closed]) assertEquals((await one.fetch("GET /metrics", { key })).status, 200);
     await assertError(await service.fetch(list, { key }), 401, "invalid_operator_token");

@@ -83,6 +83,7 @@ Deno.test("service logs each operator's request with its ids, but no name or key
     [`PATCH ${ACCOUNTS}/${id}`, { plan: "pro" }, "updateAccount", [id], 200],
     [`POST ${ACCOUNTS}/${id}/rotate`, {}, "rotateAccountKey", [id], 201],
     [`POST ${ACCOUNTS}/${id}/reset`, undefined, "resetAccount", [id], 200],
+    ["POST /operator/v1/things", { ...HAMMER, accountId: id }, "createOwnedThing", ["2", id], 201],
     [`DELETE ${ACCOUNTS}/${id}`, undefined, "deleteAccount", [id], 409],
     [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200],
     ["PATCH /operator/v1/things/1", { name: "Bob" }, "updateOwnedThing", ["1"], 200],
