@@ -221,6 +221,7 @@ Deno.test("service serves a new key from a spent address as soon as it has a rea
   const refused = await call(service, apiKey);
   service.now += SECOND;
   const served = await callAtOnce(50, [service], apiKey);
+  assertEquals((await call(service)).status, 429); // It was given nothing back.
   await callWithUnknownKeys(10, service);
   const again = await call(service, apiKey);
 

@@ -20,6 +20,12 @@ Deno.test("BoundedMap.delete() removes an entry from either generation", () => {
   assertEquals(["a", "b", "c"].map((key) => map.get(key)), [undefined, 2, undefined]);
 });
 
+Deno.test("BoundedMap keeps no value that is larger than half of it", () => {
+  const map = new BoundedMap<string, number>(10, (size) => size).set("a", 5).set("b", 6);
+
+  assertEquals([map.get("a"), map.get("b")], [5, undefined]);
+});
+
 type Step = readonly ["get" | "set", number];
 
 /** Whether a map still has a key after these steps. */

@@ -297,6 +297,20 @@ Deno.test("Allowance writes later what a run that fails does not write, and what
   assertEquals(tenancy.counts, [1, 0]);
 });
 
+Deno.test("Allowance waits two seconds after a failure before it gives permits back", async () => {
+  using tenancy = new Tenancy();
+  await tenancy.time.until(tenancy.ask(200), 1_000);
+  let tries = 0;
+  tenancy.network.commit = async () => {
+    tries++;
+    await pause(10);
+    return await fail();
+  };
+  await tenancy.time.advance(2_000);
+
+  assertEquals(tries, 1);
+});
+
 Deno.test("Allowance rejects waiting requests if a run fails, and grants the next ones", async () => {
   using tenancy = new Tenancy();
   tenancy.network.commit = fail;

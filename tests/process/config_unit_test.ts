@@ -106,7 +106,9 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
   [
     "KV_PATH",
     "be a URL without user and password. Put the token in DENO_KV_ACCESS_TOKEN",
-    words("http://user:secret@kv.example https://user@kv.example http:user:secret@kv.example"),
+    words(
+      "http://user:secret@kv.example https://user@kv.example http://:secret@kv.example http:user:secret@kv.example",
+    ),
   ],
   ["ENVIRONMENT", "be one of production, staging", ["Production", "test", " staging", "production,staging"]],
   ["SIGN_UP", "be one of open, closed", ["Open", "yes"]],
