@@ -4,9 +4,8 @@ import { ACCESS } from "../../src/resource/access.ts";
 import { BASE_PATH } from "../../src/resource/interface.ts";
 import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
-import { call, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
-import { addKnownAccounts, ALL, credentialFor, type Sample, SAMPLES } from "../support/operations.ts";
-import { HAMMER } from "../support/things.ts";
+import { type HarnessRequest, JSON_TYPE } from "../support/client.ts";
+import { type Sample, SAMPLES } from "../support/operations.ts";
 import { Workshop } from "../support/workshop.ts";
 
 const RANDOM = "ThisIsNoKeyThoughItLooksLikeOneOfThose";
@@ -66,88 +65,4 @@ Deno.test("service repeats no credential in an error, wherever the request has i
     // The beginning is enough, because messages cut long names.
     assertEquals([target, response.status >= 400, text.includes(RANDOM.slice(0, 10))], [target, true, false]);
   }
-});
-
-const NAMES = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
-const VALUES = ['{"state":"lost","isAdmin":true}', '"x"', "null", "[]", '{"prototype":{"state":"lost"}}'];
-
-/** The names that every object inherits. */
-function inheritedNames(): string[] {
-  return [Object, Array, Function].flatMap(({ prototype }) => Object.getOwnPropertyNames(prototype));
-}
-
-Deno.test("service ignores or refuses body fields that are named like inherited properties", async () => {
-  const before = inheritedNames();
-  await using workshop = await Workshop.open(ALL);
-  await workshop.add({ state: "new" });
-  await addKnownAccounts(workshop);
-
-  for (const { operation, target, request: { json } } of SAMPLES.filter(({ request }) => request.json)) {
-    for (const value of VALUES) {
-      const fields = NAMES.map((name) => `"${name}":${value}`).join();
-      const body = JSON.stringify(json).replace("{", `{${fields},`);
-      const credential = credentialFor(operation, workshop.key);
-      const response = await workshop.fetch(target, { ...credential, headers: JSON_TYPE, body });
-      const text = await response.text();
-      const isRefused = response.status === 400 && text.includes(`The field ${NAMES[0]} is unknown`);
-      const outcome = [response.ok || isRefused, text.includes("lost"), text.includes("isAdmin")];
-      assertEquals([target, body, ...outcome], [target, body, true, false, false]);
-      assertEquals(isRefused, operation.isExtension === true || operation.access === ACCESS.operator);
-    }
-  }
-
-  assertEquals(inheritedNames(), before);
-  assertEquals(Reflect.get({}, "state"), undefined);
-});
-
-Deno.test("service treats names of inherited properties like any others in URLs, headers, keys and values", async () => {
-  await using workshop = await Workshop.open();
-
-  for (const name of NAMES) {
-    const statuses = [];
-    for (
-      const path of [
-        `/v1/things/${name}`,
-        `/v1/${name}`,
-        `/${name}`,
-        `/v1/things?state=${name}`,
-        `/v1/things?${name}=1`,
-      ]
-    ) {
-      statuses.push((await workshop.call(`GET ${path}`)).status);
-    }
-    statuses.push((await workshop.fetch("GET /v1/things", { key: name })).status);
-    statuses.push((await workshop.fetch(`${name} /v1/things`, { key: workshop.key })).status);
-    assertEquals(statuses, [404, 404, 404, 400, 200, 401, 405], name);
-    const headers = { "idempotency-key": name };
-    const signUp = await call(workshop, undefined, "POST /v1/accounts", { json: { name } });
-    assertEquals([signUp.status, Object(signUp.json).name], [201, name]);
-    for (const replayed of [null, "true"]) {
-      const response = await workshop.call("POST /v1/things", { json: HAMMER, headers });
-      assertEquals([response.status, response.headers.get("idempotency-replayed")], [201, replayed]);
-    }
-  }
-});
-
-Deno.test("service reads, rotates and closes only the account that the key belongs to", async () => {
-  await using workshop = await Workshop.open();
-  const { account: { id }, apiKey } = await workshop.createAccount("free");
-  for (let count = 0; count < 100; count++) await call(workshop, workshop.key);
-  const { json: other } = await call(workshop, workshop.key, "GET /v1/account");
-  const json = { id: Object(other).id, accountId: Object(other).id };
-  const targets = ["GET /v1/account", "GET /v1/account/usage", "POST /v1/account/key", "DELETE /v1/account"];
-
-  for (const target of targets) {
-    assertEquals((await call(workshop, apiKey, `${target}?${new URLSearchParams(json)}`)).status, 400);
-  }
-  assertEquals((await call(workshop, apiKey, "POST /v1/account/key", { json })).status, 400);
-  const shown = await call(workshop, apiKey, "GET /v1/account");
-  const days = await call(workshop, apiKey, "GET /v1/account/usage?days=1");
-  const rotated = await call(workshop, apiKey, "POST /v1/account/key");
-  const key = Object(rotated.json).apiKey;
-  const closed = await call(workshop, key, "DELETE /v1/account", { json });
-
-  assertEquals([Object(shown.json).id, Object(days.json)[0].admitted, closed.status], [id, 7, 204]);
-  assertEquals((await call(workshop, workshop.key)).status, 200);
-  assertEquals((await call(workshop, key)).code, "invalid_api_key");
 });
