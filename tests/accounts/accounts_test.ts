@@ -1,64 +1,23 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { accountKey, ACCOUNTS, ACCOUNTS_VERSION, previousKeyExpiry } from "../../src/accounts/account.ts";
+import { accountKey, ACCOUNTS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { ApiKeys } from "../../src/accounts/api_keys.ts";
 import { openAccounts } from "../../src/accounts/plans.ts";
 import { DAY, HOUR, MINUTE, pause } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/mod.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Permits } from "../../src/limits/permits.ts";
-import { hasCalled, pardon, reset, UNUSED } from "../../src/limits/usage.ts";
+import { pardon, reset, UNUSED } from "../../src/limits/usage.ts";
 import { type Catalogue, exists, resource, ResourceError } from "../../src/resource/mod.ts";
 import { int64 } from "../../src/web/schema.ts";
-import type { RemoteAccounts } from "../support/accounts.ts";
 import { assertError } from "../support/assertions.ts";
-import { call, callAtOnce, type Reply, tally, upTo } from "../support/client.ts";
+import { call, callAtOnce, tally, upTo } from "../support/client.ts";
 import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
-import { carryOut, type Disturbance } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
+import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
 import { BLUE, BOOKINGS, idIn, OF_ROOMS, Office } from "../support/office.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import { HAMMER, KEYS, OF_THINGS, PLANS } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
-
-Deno.test("AccountStore loses no simultaneous changes or requests", async () => {
-  await using service = await Harness.open();
-  await using other = service.beside();
-  const { account: { id }, apiKey } = await service.createAccount("free");
-
-  const [, , rotated] = await Promise.all([
-    service.accounts.change(id, { plan: "pro", limits: PLANS.limits.pro }),
-    other.accounts.changeUsage(id, (usage) => ({ ...usage, bans: 7 })),
-    other.accounts.rotate(id, HOUR, NOON),
-    call(service, apiKey),
-  ]);
-
-  await service.app.settle();
-  const state = await service.accounts.find(id);
-  assertEquals([state?.holder.plan, state?.holder.keyHash], ["pro", rotated?.account.keyHash]);
-  assertEquals([state?.usage.bans, state?.usage.used], [7, 1]);
-});
-
-type Change = (accounts: RemoteAccounts, id: string) => Promise<unknown>;
-
-Deno.test.each<readonly [what: string, change: Change]>([
-  ["changeUsage()", (accounts, id) => accounts.changeUsage(id, pardon)],
-  ["remove()", (accounts, id) => accounts.remove(id, ({ usage }) => !hasCalled(usage))],
-])("%s loses no request that is charged between its read and its write", async (_, change) => {
-  await using service = await RecordingService.open();
-  await using operator = service.beside();
-  const { account: { id }, apiKey } = await service.createAccount("free");
-  operator.disturbance = {
-    async commit(commit) {
-      operator.disturbance = {};
-      await call(service, apiKey);
-      return await carryOut(commit);
-    },
-  };
-
-  await service.time.until(change(operator.accounts, id), 1_000);
-
-  assertEquals((await service.accounts.find(id))?.usage.used, 1);
-});
 
 Deno.test("remove() removes an account and its rows only if the condition holds", async () => {
   await using service = await Harness.open();
@@ -79,18 +38,6 @@ Deno.test("remove() removes an account and its rows only if the condition holds"
 
   assertEquals(await counts(), [0, 0, 0, 0]);
   assertEquals((await call(service, apiKey)).code, "invalid_api_key");
-});
-
-Deno.test("previousKeyExpiry() returns a time, or null once the key has expired or the account is closed", async () => {
-  await using service = await Harness.open();
-  const { account: { id } } = await service.createAccount();
-  const { account } = await service.accounts.rotate(id, HOUR, NOON) ?? {};
-  assert(account);
-
-  const expiries = [NOON, NOON + HOUR].map((now) => previousKeyExpiry(account, now));
-  const closed = previousKeyExpiry({ ...account, closedAt: NOON }, NOON);
-
-  assertEquals([...expiries, closed], ["2027-01-15T13:00:00.000Z", null, null]);
 });
 
 Deno.test("ApiKeys.find() reads an account again if a change was noticed during the read", async () => {
@@ -163,52 +110,17 @@ Deno.test("getAccount() and getUsage() describe the key's account, and forbid ca
   assertEquals((await month.json()).length, 30);
 });
 
-Deno.test.each([0, 20])(
-  "getAccount() and getUsage() count used permits, not leased ones, %i ms from the KV",
-  async (roundTrip) => {
-    await using service = await RecordingService.open();
-    const { time } = service;
-    const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
-    service.disturbance = {
-      read: () => pause(roundTrip),
-      commit: async ({ apply }) => {
-        await pause(roundTrip / 2);
-        const result = await apply();
-        await pause(roundTrip / 2);
-        return result;
-      },
-    };
-    let leased = 0;
+Deno.test("getAccount() and getUsage() count used permits, not leased ones", async () => {
+  await using service = await RecordingService.open();
+  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 1_000, day: 2_000 });
+  await callAtOnce(50, [service], key);
 
-    for (let round = 0; round < 50; round++) {
-      await time.until(call(service, key), 1_000);
-      await time.advance(round % 3);
-      const account = await time.until(call(service, key, "GET /v1/account"), 1_000);
-      const usage = await time.until(call(service, key, "GET /v1/account/usage?days=1"), 1_000);
+  const account = await call(service, key, "GET /v1/account");
+  const usage = await call(service, key, "GET /v1/account/usage?days=1");
 
-      const { usage: { minute, day } } = Object(account.json);
-      const [used, later] = [account, usage].map((reply) => 2_000 - leftToday(reply));
-      assertEquals([minute.used, day.used, Object(usage.json)[0].admitted], [used, used, later]);
-      leased += (await time.until(service.accounts.usage(id), 1_000)).leased;
-    }
-
-    assert(leased > 0);
-  },
-);
-
-/** The remaining requests of the day, from the headers of a response. */
-function leftToday({ headers }: Reply): number {
-  return Number(/"day";r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
-}
-
-Deno.test("closeAccount() closes the account, whose key is then invalid", async () => {
-  await using service = await Harness.open();
-  const { account: { id }, apiKey: key } = await service.createAccount();
-
-  const close = async () => (await call(service, key, "DELETE /v1/account")).status;
-
-  assertEquals([await close(), await close()], [204, 401]);
-  assertEquals((await service.accounts.find(id))?.holder.closedAt, NOON);
+  const { usage: { minute, day } } = Object(account.json);
+  assertEquals([minute.used, day.used, Object(usage.json)[0].admitted], [51, 51, 52]);
+  assert((await service.accounts.usage(id)).leased > 0);
 });
 
 Deno.test("service serves openapi.json, security.txt and robots.txt, and a 404 links to the document", async () => {
@@ -286,30 +198,6 @@ Deno.test("deleteAccount() deletes what only the account can read, and frees wha
   assertEquals((await office.book(office.ben, confirmed)).status, 201);
   assertEquals((await office.invite(office.ben, "0@b")).status, 201);
   await assertConsistent(office.kv, OF_ROOMS.resources.filter(({ name }) => name !== "rooms"));
-});
-
-Deno.test("deleteAccount() can be repeated after a failure in between", async () => {
-  let left = Infinity;
-  const disturbance: Disturbance = {
-    commit: ({ apply, keys }) => {
-      const changesGuests = keys.some(([table, name]) => table === "versions" && name === "guests");
-      return changesGuests && left-- <= 0 ? Promise.reject(new Error("disk I/O error")) : apply();
-    },
-  };
-  await using office = await Office.open({ disturbance });
-  office.expectsErrors = true;
-  const bookingId = await idIn(await office.book(office.ann));
-  await Promise.all(upTo(150).map((count) => office.invite(office.ann, `${count}@b`, { bookingId })));
-  const remove = await closing(office);
-
-  left = 1;
-  await assertError(await remove(), 503, "store_unavailable");
-  left = Infinity;
-  const [items] = await countRows(office);
-  assertEquals([items > 1, items < 151], [true, true]);
-  assertEquals((await remove()).status, 204);
-
-  assertEquals(await countRows(office), [0, 0]);
 });
 
 Deno.test("deleteAccount() refuses while an item that stays refers to one that would go, and the account stays closed", async () => {
@@ -416,21 +304,6 @@ Deno.test("openAccounts() refuses a release without a plan that an account has, 
   );
 });
 
-Deno.test("openAccounts() reads accounts only if a plan is missing", async () => {
-  await using service = await Harness.open();
-  await service.createAccount("business");
-  await openAccounts(service.store, OF_THINGS);
-  const more = { ...PLANS, limits: { ...PLANS.limits, gold: pro } };
-  const { list } = service.store;
-  service.store.list = () => Promise.reject(new TypeError("Accounts are read"));
-
-  await openAccounts(service.store, OF_THINGS);
-  await openAccounts(service.store, { ...OF_THINGS, plans: more });
-
-  await assertRejects(() => openAccounts(service.store, OF_THINGS), TypeError);
-  service.store.list = list;
-});
-
 Deno.test("accounts apply-plans gives open accounts the limits of their plans, and can be repeated", async () => {
   await using before = await Harness.open();
   const own = { minute: 7, day: 70 };
@@ -451,6 +324,25 @@ Deno.test("accounts apply-plans gives open accounts the limits of their plans, a
   assertEquals(again.err, ["Checked 125 accounts, changed 0."]);
   assertEquals([unchanged, await limits()], [[60, 300, 7, 60], [9, 300, 7, 9]]);
   assertEquals((await later.accounts.find(closed))?.holder.limits, free);
+});
+
+Deno.test("operations that return an API key refuse an Idempotency-Key", async () => {
+  await using service = await Harness.open(ALL);
+  const { apiKey } = await service.createAccount();
+  await addKnownAccounts(service);
+  const issuing = SAMPLES.filter(({ operation: { id } }) => /^createAccount|^rotate/.test(id));
+
+  for (const { operation, target, request } of issuing) {
+    const headers = { "idempotency-key": "1" };
+    const response = await service.fetch(target, {
+      ...request,
+      ...credentialFor(operation, apiKey),
+      headers,
+    });
+    await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
+  }
+
+  assertEquals(issuing.length, 5);
 });
 
 Deno.test("keys with a former prefix stay valid, are hidden, and are no longer issued", async () => {

@@ -29,17 +29,6 @@ Deno.test("KeyForm.accepts() detects every mistyped character, and every swap of
   }
 });
 
-Deno.test("KeyForm.accepts() rejects a truncated, extended or uppercase key, and one with another prefix", () => {
-  const key = KEYS.create("staging");
-
-  for (
-    const text of [
-      ...["", "as_test_", key.slice(1), key.slice(0, -1), `${key}0`, `0${key}`, ` ${key}`, `${key}\n`],
-      ...[key.toUpperCase(), key.replace("as_test_", "as_prod_"), key.replace("as_test_", "as_live_")],
-    ]
-  ) assert(!KEYS.accepts(text, "staging"), text);
-});
-
 Deno.test("randomBase62() draws all characters equally often, for any length", () => {
   for (const length of [0, 1, 16, 500]) {
     assertMatch(randomBase62(length), new RegExp(`^[0-9A-Za-z]{${length}}$`));

@@ -3,7 +3,7 @@ import type { AccountState } from "../../src/accounts/account_store.ts";
 import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { DAY, HOUR } from "../../src/base/time.ts";
 import { limitHeadersOf } from "../support/assertions.ts";
-import { call, type HarnessRequest, upTo } from "../support/client.ts";
+import { call, type HarnessRequest } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 import { PLANS } from "../support/things.ts";
@@ -72,19 +72,6 @@ Deno.test("createAccount() allows an address five accounts per hour, and returns
   assertEquals((await signUp(service)).headers.get("x-ratelimit-remaining"), "4");
 });
 
-Deno.test("createAccount() creates exactly five accounts for 30 simultaneous requests to two processes", async () => {
-  await using one = await Harness.open();
-  await using other = one.beside();
-
-  const replies = await Promise.all(upTo(30).map((index) => signUp(index % 2 ? one : other)));
-
-  const made = replies.filter(({ status }) => status === 201);
-  const remaining = made.map(({ headers }) => headers.get("x-ratelimit-remaining"));
-  assertEquals(remaining.sort(), ["0", "1", "2", "3", "4"]);
-  assertEquals(replies.filter(({ body }) => body.code === "sign_up_limit").length, 25);
-  assertEquals(await one.countRows("accounts"), 5);
-});
-
 Deno.test("createAccount() creates at most 1,000 accounts per day in total", async () => {
   await using service = await Harness.open();
   const midnight = NOON + DAY / 2;
@@ -108,18 +95,6 @@ Deno.test("createAccount() creates at most 1,000 accounts per day in total", asy
   });
   service.now = midnight;
   assertEquals((await signUp(service)).status, 201);
-});
-
-Deno.test("createAccount() creates nothing if sign-up is closed, or for an Idempotency-Key", async () => {
-  await using open = await Harness.open();
-  await using closed = await Harness.open({ signUpIsOpen: false });
-
-  const repeatable = await signUp(open, { json: { name: "a" }, headers: { "idempotency-key": "1" } });
-  const { status, headers, body } = await signUp(closed);
-
-  assertEquals([repeatable.status, repeatable.body.code], [400, "invalid_request"]);
-  assertEquals([status, body.code, headers.get("x-ratelimit-remaining")], [403, "sign_up_closed", "59"]);
-  assertEquals([await open.countRows("accounts"), await closed.countRows("accounts")], [0, 0]);
 });
 
 Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago, sent no request, and were not changed", async () => {

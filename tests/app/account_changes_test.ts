@@ -211,38 +211,6 @@ for (const [what, [outcome], apply] of CHANGES) {
   });
 }
 
-Deno.test("service reads an account again only if a body takes longer than a second to arrive", async () => {
-  await using fixture = await Fixture.open();
-  const { reply, sendBody } = fixture.startAdding();
-  await fixture.time.advance(1_000);
-  await fixture.other.accounts.rotate(fixture.id);
-  sendBody();
-
-  assertEquals((await fixture.time.until(reply, 1_000)).status, 201);
-});
-
-Deno.test("service refuses no request of another process wrongly because a slow body ended unused", async () => {
-  await using fixture = await Fixture.open();
-  const { time, other, id } = fixture;
-  await fixture.read(9);
-  const { reply, sendBody } = fixture.startAdding({});
-  await time.advance(10);
-  await fixture.read(49);
-  const issued = await other.accounts.rotate(id, 60_000);
-  const ask = () => time.until(call(other, issued?.apiKey), 10_000);
-  assertEquals((await ask()).code, "rate_limit_minute");
-  await time.advance(4_000);
-
-  sendBody();
-  const { status } = await time.until(reply, 1_000);
-
-  assertEquals([status, await fixture.counts()], [400, [60, 0]]);
-  assertEquals([(await ask()).code, (await fixture.send(GET)).code], [
-    "rate_limit_minute",
-    "rate_limit_minute",
-  ]);
-});
-
 Deno.test("service notices a change within MAX_STALENESS_MS, and at once when it writes", async () => {
   await using fixture = await Fixture.open({ maxStalenessMs: 10_000 });
   const { time, other, id } = fixture;
@@ -263,30 +231,6 @@ Deno.test("service notices a change within MAX_STALENESS_MS, and at once when it
   for (const target of ["PATCH /v1/things/1", POST]) outcomes.push((await fixture.send(target, {})).code);
 
   assertEquals(outcomes, ["", "account_suspended", "", "invalid_api_key", "invalid_api_key"]);
-});
-
-Deno.test("service retries a charge for up to five seconds while the account keeps changing", async () => {
-  await using fixture = await Fixture.open();
-  const { time, other, id } = fixture;
-  let changes = 0;
-  fixture.disturbance = {
-    commit: async (commit) => {
-      await pause(50);
-      if (++changes !== 20) await other.accounts.change(id, { name: `${changes}` });
-      return await carryOut(commit);
-    },
-  };
-
-  await time.advance(5_000);
-  assertEquals([(await fixture.send(GET)).remaining, changes], [58, 20]);
-  await time.advance(5_000);
-  fixture.expectsErrors = true;
-  const late = await fixture.send(GET);
-  fixture.disturbance = {};
-
-  assertEquals([late.status, late.code], [503, "store_unavailable"]);
-  await time.advance(5_000);
-  assertEquals((await fixture.send(GET)).remaining, 57);
 });
 
 Deno.test("service charges a request once if it is answered as the minute ends", async () => {

@@ -1,6 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
-import { assertError } from "../support/assertions.ts";
 import { cut, upTo } from "../support/client.ts";
 import { operate, OPERATOR_TOKEN as TOKEN } from "../support/desk.ts";
 import { Harness } from "../support/harness.ts";
@@ -117,19 +116,4 @@ Deno.test("removeMessages() logs the ids of messages that it removes, and no oth
   assertEquals(service.operations.map(({ operation, ids }) => [operation, ids]), [["removeMessages", [
     String(id),
   ]]]);
-});
-
-Deno.test.each<[string, object, RegExp]>([
-  ["GET /operator/v1/messages?limit=101", {}, /limit must be an integer from 1 to 100\.$/],
-  [
-    "POST /operator/v1/messages/remove",
-    { json: { ids: Array(501).fill("a") } },
-    /^The field ids must have at most 500 items\.$/,
-  ],
-])("%s returns 400 to an invalid request", async (target, request, message) => {
-  await using service = await Harness.open({ operatorToken: TOKEN });
-
-  const response = await service.fetch(target, { key: TOKEN, ...request });
-
-  await assertError(response, 400, "invalid_request", message);
 });

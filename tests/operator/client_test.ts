@@ -1,13 +1,10 @@
 // Commands over HTTP, and what they do if a reply is lost.
 import { assertEquals, assertMatch } from "@std/assert";
-import { Transactions } from "../../src/engine/transactions.ts";
 import { Client, type Fetch, remoteFetch } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
-import { localFetch } from "../../src/operator/local.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { addThing, call, cut, upTo } from "../support/client.ts";
 import { targetOf } from "../support/desk.ts";
-import { carryOut, fail } from "../support/fake_kv.ts";
 import { type Harness, RecordingService } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
 import { OF_THINGS } from "../support/things.ts";
@@ -123,40 +120,6 @@ Deno.test("accounts list prints all pages of the service at SERVICE_URL, whateve
   assertEquals(operator.err.at(-1), "The connection broke. Nothing was changed.");
 });
 
-Deno.test("accounts list follows no link to a page that it has printed", async () => {
-  await using operator = await Operator.start();
-  await using remote = await Remote.of(operator);
-  for (
-    const [query, pages] of [["?limit=500", 1], ["?x=1&limit=500", 1], ["?limit=500&cursor=b", 2]] as const
-  ) {
-    remote.requests = [];
-    remote.respond = () => new Response("[]", { headers: { link: `<http://x${query}>; rel="next"` } });
-
-    assertEquals(await operator.run("accounts list"), 1);
-    assertEquals(operator.err.at(-1), "The service returned a page that links to itself or back.");
-    assertEquals(remote.requests.length, pages);
-  }
-});
-
-Deno.test("accounts rotate prints no text that is not a key, and no controls in that of a service", async () => {
-  await using operator = await Operator.start();
-  const { id, key } = await operator.createAccount();
-  await using remote = await Remote.of(operator);
-
-  for (const apiKey of [key, "", `${key}\u001b[2J`, key.slice(1), `${key}x`]) {
-    remote.respond = async (send) => {
-      const { account } = await (await send()).json();
-      return Response.json({ account: { ...account, name: "me\u001b[2J" }, apiKey }, { status: 201 });
-    };
-    const code = await operator.run(`accounts rotate ${id}`);
-    assertEquals([code, operator.out], apiKey === key ? [0, [key]] : [1, []]);
-    assertMatch(
-      operator.err[0] ?? "",
-      apiKey === key ? /^\w+: \w+, me\ufffd\[2J, staging, / : /^The answer is not/,
-    );
-  }
-});
-
 Deno.test("main() says what is unknown if there is no response, or the connection breaks", async () => {
   await using operator = await Operator.start();
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -245,7 +208,7 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
   }
 });
 
-Deno.test("main() sends the first OPERATOR_TOKEN, and nothing if there is none or the command is invalid", async () => {
+Deno.test("main() sends the first OPERATOR_TOKEN, and nothing if there is none", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const none = "There is no account with the id acct_1.";
@@ -262,14 +225,6 @@ Deno.test("main() sends the first OPERATOR_TOKEN, and nothing if there is none o
     assertEquals([await operator.run(READ), operator.err], [1, [line]]);
   }
   assertEquals([remote.requests.length, remote.service.errors], [3, []]);
-
-  operator.environment.set("OPERATOR_TOKEN", TOKEN);
-  for (
-    const [command, code] of [["accounts frobnicate", 2], ["items things set", 2], ["items -h", 0]] as const
-  ) {
-    assertEquals(await operator.run(command), code);
-  }
-  assertEquals(remote.requests.length, 3);
 });
 
 const clock = () => NOON;
@@ -336,47 +291,3 @@ Deno.test.each(LOSSES)(
     }
   },
 );
-
-Deno.test.each<[count: number, applies: boolean, downFor: number]>([
-  [1, true, 0],
-  [1, false, 20_000],
-  [3, true, 20_000],
-])(
-  "accounts create prints %i keys if a commit's reply is lost (applied: %s), and the KV is down for %i ms",
-  async (count, applies, downFor) => {
-    await using service = await RecordingService.open({ operatorToken: TOKEN });
-
-    await assertCreates(service, losingOne(service, applies, downFor), count);
-  },
-);
-
-Deno.test("accounts create - says which accounts may exist if the KV stays down", async () => {
-  await using service = await RecordingService.open({ operatorToken: TOKEN });
-
-  const { code, out, err } = await create(service, losingOne(service, true, Infinity), 60);
-
-  assertEquals([code, out], [1, []]);
-  assertEquals(err.slice(-3, -1), [
-    "Created 0 of 60 accounts.",
-    "More accounts, up to Name 49, may exist without a printed key: see accounts list.",
-  ]);
-  assertMatch(err.at(-1) ?? "", /^The KV does not respond: disk I\/O error/);
-});
-
-/** Calls operations in this process. The reply to the first commit is lost, and then the KV does not respond for some ms. */
-function losingOne(service: RecordingService, applies: boolean, downFor: number): Fetch {
-  let downUntil: number | undefined;
-  const isDown = () => service.time.now < (downUntil ?? 0);
-  service.disturbance = {
-    read: () => isDown() ? fail() : undefined,
-    commit: async (commit) => {
-      if (isDown()) return await fail();
-      if (downUntil !== undefined) return await carryOut(commit);
-      downUntil = service.time.now + downFor;
-      if (applies) await carryOut(commit);
-      return await fail();
-    },
-  };
-  const transactions = new Transactions(service.store, { clock });
-  return localFetch(service.app.operations, { transactions, clock });
-}

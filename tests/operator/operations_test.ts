@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
-import { call, callAtOnce, getBanned, type HarnessRequest, nextTarget, outcome } from "../support/client.ts";
+import { call, type HarnessRequest, nextTarget } from "../support/client.ts";
 import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
 import { carryOut, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
@@ -16,7 +16,6 @@ const ACCOUNTS = "/operator/v1/accounts";
 const CREATE = `POST ${ACCOUNTS}`;
 const DAY = 86_400_000;
 const NEW = { name: "Zoë & co" };
-const LIMITED = "429 rate_limit_minute";
 
 /** The service, and requests of its operator. */
 class OperatedService extends Harness {
@@ -297,46 +296,6 @@ Deno.test("operators' operations return 404 for an account that does not exist o
   assertEquals((await service.ask(`GET ${ACCOUNTS}/acct_none`)).status, 404);
 });
 
-Deno.test("unbanAccount() ends a ban and clears strikes, and resetAccount() zeroes both windows but keeps a ban", async () => {
-  await using service = await OperatedService.open();
-  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 3, day: 99 });
-  const codes = async () => (await callAtOnce(4, [service], key)).map(outcome).sort();
-  const unban = () => service.done(`${CREATE}/${id}/unban`);
-  await getBanned(service, key, 3);
-  assertEquals(await codes(), Array(4).fill("429 key_banned"));
-
-  await unban();
-  for (let count = 0; count < 2; count++) {
-    assertEquals(await codes(), Array(4).fill(LIMITED)); // Any strike would get it banned again.
-    await service.app.settle();
-    await unban();
-  }
-
-  for (const [ahead, state] of [[0, "banned"], [2 * DAY, "active"]] as const) {
-    service.now = NOON + ahead; // Windows of a clock two days ahead end, too.
-    await getBanned(service, key, 3);
-    await service.app.settle();
-    service.now = NOON;
-    const reset = await service.done(`${CREATE}/${id}/reset`);
-    const { minute, day } = reset.usage;
-    assertEquals([minute.used, day.used, minute.start], [0, 0, new Date(NOON).toISOString()]);
-    assertEquals(reset.state, state);
-    await unban();
-    assertEquals(await codes(), ["200", "200", "200", LIMITED]);
-  }
-});
-
-Deno.test("operations that issue keys refuse an Idempotency-Key", async () => {
-  await using service = await OperatedService.open();
-  const { account: { id } } = await service.createAccount();
-  const headers = { "idempotency-key": "1" };
-
-  for (const [path, json] of [["", NEW], ["/batch", { accounts: [NEW] }], [`/${id}/rotate`, {}]] as const) {
-    const response = await service.fetch(`${CREATE}${path}`, { key: TOKEN, headers, json });
-    await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
-  }
-});
-
 const REFERRED = { ...NEW, reference: "customer-7" };
 
 Deno.test.each<[path: string, json: object]>([["", REFERRED], ["/batch", { accounts: [REFERRED] }]])(
@@ -367,18 +326,6 @@ Deno.test.each<[path: string, json: object]>([["", REFERRED], ["/batch", { accou
     await assertConsistent(service.kv);
   },
 );
-
-Deno.test("createAccount() creates one account for simultaneous requests with one reference", async () => {
-  await using service = await OperatedService.open();
-  await using other = service.beside({ operatorToken: TOKEN });
-
-  const responses = await Promise.all(
-    [service, other, service, other].map((one) => one.fetch(CREATE, { key: TOKEN, json: REFERRED })),
-  );
-
-  assertEquals(responses.map(({ status }) => status).sort(), [201, 409, 409, 409]);
-  assertEquals((await service.accounts.list()).length, 1);
-});
 
 Deno.test("createAccount() gives a reference to a new account if its account is gone without its row", async () => {
   await using service = await OperatedService.open();
