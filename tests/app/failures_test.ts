@@ -1,5 +1,5 @@
 // The store fails, is late, or has rows that cannot be read; and what runs beside requests.
-import { assertEquals, assertGreater } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
 import type { ErrorRecord, Log } from "../../src/app/log.ts";
 import { type Sweep, sweepAll, Sweeper } from "../../src/app/sweeper.ts";
@@ -45,43 +45,6 @@ Deno.test.each<[table: string, isKnown: boolean]>([
     assertEquals(tally(await callAll()), { 200: 5 });
   },
 );
-
-Deno.test("service does not charge an account whose commits fail, and serves all others", async () => {
-  await using service = await RecordingService.open();
-  const accounts = await Array.fromAsync(upTo(20), () => service.createAccount("free"));
-  const callAll = () => Promise.all(accounts.map(({ apiKey }) => call(service, apiKey)));
-  await callAll();
-  service.expectsErrors = true;
-  const { id = "" } = accounts[7]?.account ?? {};
-  service.disturbance = {
-    commit: (commit) => commit.keys.some((key) => key.includes(id)) ? fail() : carryOut(commit),
-  };
-
-  const replies = await callAll();
-
-  assertEquals(tally(replies), { 200: 19, "503 store_unavailable": 1 });
-  for (const { status, limit, remaining, reset } of replies) {
-    const expected = status === 200 ? [60, 58, NOON / 1_000 + 60] : [60, 60, NOON / 1_000 + 60];
-    assertEquals([limit, remaining, reset], expected);
-  }
-  service.disturbance = {};
-  const left = (await callAll()).map(({ remaining }) => remaining);
-  assertEquals(left, replies.map(({ status }) => status === 200 ? 57 : 58));
-});
-
-Deno.test("service stops although its permits cannot be given back", async () => {
-  await using service = await RecordingService.open();
-  const { apiKey } = await service.createAccount();
-  // Requests in quick succession create a lease.
-  for (let count = 0; count < 10; count++) await call(service, apiKey);
-  const isOfUsage = ({ keys }: Commit) => keys.some(([table]) => table === "usage");
-  service.disturbance = { commit: (commit) => isOfUsage(commit) ? fail() : carryOut(commit) };
-  service.forget();
-
-  await service.time.until(service.app.settle(), 1_000);
-
-  assertGreater(service.commits.filter(isOfUsage).length, 0);
-});
 
 Deno.test("service does not charge a request that still waits for a permit when its check of versions fails", async () => {
   await using service = await RecordingService.open();

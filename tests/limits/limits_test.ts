@@ -1,10 +1,8 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { DAY, dayOf, MINUTE } from "../../src/base/time.ts";
-import { StoreUnavailable } from "../../src/engine/deadline.ts";
-import { CorruptRow, decodeJson, encodeJson } from "../../src/engine/row.ts";
+import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { type Holder, type Holders, unstored } from "../../src/limits/holder.ts";
-import { Permits } from "../../src/limits/permits.ts";
 import { encodeUsage, UNUSED, type Usage, usageKey } from "../../src/limits/usage.ts";
 import { dayTotalKey, sweepDayTotals } from "../../src/limits/usage_days.ts";
 import { sweepUsage } from "../../src/limits/usage_sweep.ts";
@@ -14,26 +12,6 @@ import { NOON } from "../support/time.ts";
 
 /** Holders that are not stored. */
 const ANYONE = unstored(() => ({ minute: 60, day: 1_000 }));
-
-Deno.test("Permits.admit() fails only for a holder whose row is malformed or whose ID is too long", async () => {
-  await using service = await Harness.open();
-  const { store } = service;
-  const clock = () => NOON;
-  const transactions = new Transactions(store, { clock });
-  const permits = new Permits({ store, transactions, holders: ANYONE, clock });
-  await service.kv.set(usageKey("malformed"), encodeJson({}));
-
-  const malformed = permits.admit("malformed");
-  const long = permits.admit("x".repeat(3_000));
-  const good = permits.admit("good");
-
-  await Promise.all([
-    assertRejects(() => malformed, CorruptRow),
-    assertRejects(() => long, StoreUnavailable),
-    good.then((decision) => assertEquals(decision?.minute.remaining, 59)),
-  ]);
-  await permits.settle();
-});
 
 const MIDNIGHT = NOON + DAY / 2;
 

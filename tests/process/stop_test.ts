@@ -1,12 +1,10 @@
 import { existsSync } from "node:fs";
 import { assertEquals, assertGreater } from "@std/assert";
-import { againIfLocked, retried } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
-import { encodeJson } from "../../src/engine/row.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
-import { IN_HASTE, runServer, type ServerProcess } from "./process.ts";
+import { IN_HASTE, type ServerProcess } from "./process.ts";
 import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
-import { addItem, ITEM, itemWith, LIST, PATH, SHIPPED, TITLE } from "./shipped.ts";
+import { addItem, ITEM, itemWith, LIST, PATH, TITLE } from "./shipped.ts";
 import { inOneDay, ServedStore } from "./temporary_store.ts";
 
 const HEALTH = rawRequest("GET /health");
@@ -80,32 +78,6 @@ Deno.test("server settles its leases when it stops, and neither it nor a command
     const left = await Array.fromAsync(kv.list({ prefix: ["commits"] }), ({ key }) => key);
     assertEquals(left, [["commits", "probe"]]);
   }));
-
-Deno.test("server returns 503, exits 1 and logs why after a later version has changed the rows", async () => {
-  await using served = await ServedStore.start();
-  const { server, store, key } = served;
-  using connection = await RawConnection.open(server.port);
-  const body = await beginToAdd(connection, key);
-  using kv = await Deno.openKv(store.kvPath);
-  const changed = await retried(async () => {
-    const operation = kv.atomic().set(["schema"], encodeJson({ version: 3 }));
-    for await (const { key } of kv.list({ prefix: ["commits"] })) operation.delete(key);
-    return await operation.commit().catch(againIfLocked);
-  });
-  assertEquals(changed.ok, true);
-
-  await connection.send(body);
-
-  assertEquals((await connection.receive())?.status, 503);
-  const { code, errorLines } = await server.ended();
-  assertEquals(code, 1);
-  const reason = "its rows have version 3, but this service expects version 2";
-  const logged = errorLines.find((line) => line.includes('"route":"schema"')) ?? "{}";
-  assertEquals([JSON.parse(logged).error, JSON.parse(logged).reason], ["Superseded", reason]);
-  const { code: again, errorLines: [line] } = await runServer({ KV_PATH: store.kvPath });
-  assertEquals([again, line], [1, `The KV ${store.kvPath} cannot be used: ${reason}.`]);
-  assertEquals(await Array.fromAsync(kv.list({ prefix: SHIPPED.rows.items })), []);
-});
 
 Deno.test("server responds while nobody reads its log, and writes or counts every line before it exits 0", async () => {
   await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" } });

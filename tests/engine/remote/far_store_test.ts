@@ -61,24 +61,6 @@ Deno.test("server waits while its KV Connect server is not up yet, and exits 0 i
   ]);
 });
 
-Deno.test("server exits 1 if it is stopped while KV is silent", async () => {
-  await using far = await FarStore.create();
-  const { key } = await far.file.createAccount();
-  await using server = await ServerProcess.start(far.asServer, IN_HASTE);
-  assertEquals(outcome(await call(server, key, LIST)), "200");
-
-  far.proxy.treatment = "swallow";
-  const swallowed = far.proxy.silence();
-  const inFlight = call(server, key, LIST);
-  await swallowed;
-  const { code } = await server.stop();
-
-  const answer = await inFlight;
-  assertEquals(outcome(answer), "503 service_stopping");
-  assertEquals(["retry-after", "connection"].map((name) => answer.headers.get(name)), ["1", "close"]);
-  assertEquals(code, 1);
-});
-
 Deno.test("server returns 503 and recovers, with exact counts, after its connections to any KV die silently", () =>
   inOneDay(async () => {
     await Promise.all((["asServer", "asDeploy"] as const).map(async (kind) => {

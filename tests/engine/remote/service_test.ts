@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { pause } from "../../../src/base/time.ts";
-import { call, callAtOnce } from "../../support/client.ts";
+import { call } from "../../support/client.ts";
 import { carryOut, FakeKv } from "../../support/fake_kv.ts";
 import { RecordingService } from "../../support/harness.ts";
 import { VirtualTime } from "../../support/time.ts";
@@ -26,11 +26,6 @@ class FarService extends RecordingService {
         return await carryOut(commit);
       },
     };
-  }
-
-  /** Another process, as far from the same KV. */
-  farBeside(): FarService {
-    return Object.assign(new FarService(this.time, this.fake), { isFirst: false });
   }
 
   /** Creates an account, and returns its key. */
@@ -94,36 +89,4 @@ Deno.test("service needs three round trips for a key's first request, one for an
     await other.accounts.rotate(account.id, 0, service.now);
     assertEquals(await service.trips(key, target, request), trips);
   }
-});
-
-Deno.test("service returns 429 from memory after one check of versions, even for a ban", async () => {
-  await using service = new FarService();
-  const { time } = service;
-  await service.warmUp();
-  const key = await service.createKey("free");
-  await time.until(callAtOnce(61, [service], key, LIST), 10_000);
-  await time.until(call(service, key, LIST), 10_000);
-  await time.advance(6_000);
-
-  assertEquals(await service.trips(key, LIST), "429 after 1");
-  assertEquals(await service.trips(key, ADD, HAMMER), "429 after 1");
-  await time.until(callAtOnce(300, [service], key, LIST), 10_000);
-  await time.advance(1_000);
-  assertEquals((await time.until(call(service, key), 1_000)).code, "key_banned");
-  assertEquals(await service.trips(key, LIST), "429 after 1");
-});
-
-Deno.test("service needs one more round trip if another process takes a permit at the same time", async () => {
-  await using one = new FarService();
-  await using other = one.farBeside();
-  const key = await one.warmUp();
-  await other.warmUp(key);
-  for (const service of [one, other, one]) {
-    await service.trips(key, LIST); // It sees that the other process uses the account, too.
-    await one.time.advance(3_000);
-  }
-
-  const trips = [one.trips(key, LIST), pause(10).then(() => other.trips(key, LIST))];
-
-  assertEquals(await one.time.until(Promise.all(trips), 10_000), ["200 after 2", "200 after 3"]);
 });

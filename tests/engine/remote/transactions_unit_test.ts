@@ -1,10 +1,9 @@
-import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { pause } from "../../../src/base/time.ts";
 import { RemoteBackend } from "../../../src/engine/remote/remote.ts";
-import { encodeJson } from "../../../src/engine/row.ts";
 import { Store } from "../../../src/engine/store.ts";
-import { type Decided, type Transaction, Unresolved } from "../../../src/engine/transaction.ts";
+import type { Decided, Transaction } from "../../../src/engine/transaction.ts";
 import { Versions } from "../../../src/engine/versions.ts";
 import { calmNetwork, FakeKv, type Network, onFile } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
@@ -38,17 +37,6 @@ function slowNetwork(ms: number): Network {
     },
   };
 }
-
-Deno.test("run() rejects with Unresolved if the outcome is unknown", async () => {
-  using time = new VirtualTime();
-  const network = calmNetwork();
-  const process = new Process(new FakeKv().connect(network), ON_SERVER);
-  process.beforeCommit(1, () => {
-    network.commit = () => Promise.reject(new TypeError("connection reset"));
-  });
-
-  await time.until(assertRejects(() => process.run(counting("a")), Unresolved), 20_000);
-});
 
 Deno.test("run() does not starve a process when several change the same row of a far KV", async () => {
   using time = new VirtualTime();
@@ -91,47 +79,6 @@ Deno.test("run() does not starve a transaction without rows while others fill ev
   await time.until(Promise.all(crowd), 5_000);
 
   assertLess(await finished, 400);
-});
-
-Deno.test("run() lets a transaction decide only for a commit that has room for its checks", async () => {
-  const process = Process.on(new FakeKv(), ON_SERVER);
-  let decisions = 0;
-
-  await Promise.all(
-    upTo(35).map((number) => {
-      const { reads = [], decide } = countingAll([["a", number], ["b", number]]);
-      return process.run({ reads, decide: (...given) => (decisions++, decide(...given)) });
-    }),
-  );
-
-  // Four transactions check eight rows. KV allows ten checks: one is for the marker, one for the schema version.
-  assertEquals([decisions, process.sizes], [35, [...Array(8).fill(8), 6]]);
-});
-
-Deno.test("run() commits a transaction of eight rows, and shows after a refusal how all of them are", async () => {
-  const kv = new FakeKv();
-  const process = Process.on(kv, ON_SERVER);
-  process.beforeCommit(1, () => kv.connect().atomic().set(["a", 8], encodeJson(70)).commit());
-
-  const { result } = await process.run(countingAll(upTo(8).map((row) => ["a", row])));
-
-  assertEquals(result, [0, 0, 0, 0, 0, 0, 0, 70]);
-  assertEquals([process.sizes, process.reads.map((read) => read.length)], [[8, 8], [8, 10, 10, 10]]);
-});
-
-Deno.test("run() drops a transaction that runs out of time before its commit is sent, not the others", async () => {
-  using time = new VirtualTime();
-  const process = new Process(new FakeKv().connect(slowNetwork(100)), ON_SERVER);
-  const mayBegin = () => {
-    if (time.now > 60) throw new RangeError("out of time");
-  };
-
-  // Both are in one commit, which waits until its lane is open.
-  const late = assertRejects(() => process.run(setting("a"), { mayBegin }), RangeError, "out of time");
-  const other = process.run(setting("b"));
-  await time.until(Promise.all([late, other]), 5_000);
-
-  assertEquals(process.commits, [[["b"]]]);
 });
 
 Deno.test.each(
