@@ -399,6 +399,7 @@ Deno.test("Allowance counts no strikes in a minute that is over, and judges the 
   tenancy.decideAll(9);
   tenancy.now = LATER;
 
+  assertEquals(tenancy.decide(), undefined);
   assertEquals(await tenancy.outcomes(4), ["ok", "ok", "minute", "minute"]);
 
   const { strikes, refused, refusedToday } = tenancy.usage;
