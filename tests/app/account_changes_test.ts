@@ -4,7 +4,7 @@ import { pause } from "../../src/base/time.ts";
 import { pardon, reset } from "../../src/limits/usage.ts";
 import type { RemoteAccounts } from "../support/accounts.ts";
 import { call, callAtOnce, getBanned, JSON_TYPE, type Reply } from "../support/client.ts";
-import { calmNetwork, carryOut, FakeKv, type Network } from "../support/fake_kv.ts";
+import { carryOut, FakeKv } from "../support/fake_kv.ts";
 import { type HarnessOptions, RecordingService } from "../support/harness.ts";
 import { HAMMER, PLANS } from "../support/things.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
@@ -257,68 +257,4 @@ Deno.test("service admits a request whose key expires while it waits for a permi
 
   const { length } = fixture.reads;
   assertEquals([status, length < 10], [200, true], `${length} reads`);
-});
-
-Deno.test("service refuses a revoked key even if its account is read while a request waits", async () => {
-  await using fixture = await Fixture.open();
-  const { time, other, id, key, stranger } = fixture;
-  await time.advance(5_000);
-  const { promise, resolve: release } = Promise.withResolvers<void>();
-  fixture.disturbance = {
-    commit: async (commit) => {
-      const result = await carryOut(commit);
-      await promise;
-      return result;
-    },
-  };
-  const before = call(fixture, key);
-  await time.advance(1);
-  await other.accounts.close(id);
-
-  const after = call(fixture, key);
-  call(fixture, stranger.key); // Its check of versions shows that an account has changed.
-  await time.advance(1);
-
-  assertEquals((await fixture.send(GET)).code, "invalid_api_key");
-  release();
-  assertEquals((await time.until(before, 1_000)).status, 200);
-  assertEquals((await time.until(after, 1_000)).code, "invalid_api_key");
-});
-
-/** A KV whose reads of usage are delayed and return older rows. */
-class LateKv extends FakeKv {
-  /** Resolves when a read may return. */
-  held: () => Promise<void> | undefined = () => undefined;
-
-  override connect(network: Network = calmNetwork()): Deno.Kv {
-    const kv = super.connect(network);
-    const getMany = kv.getMany.bind(kv);
-    return Object.assign(kv, {
-      getMany: async (keys: Deno.KvKey[]) => {
-        const rows = await getMany(keys);
-        if (keys.some(([table]) => table === "usage")) await this.held();
-        return rows;
-      },
-    });
-  }
-}
-
-Deno.test("service refuses a revoked key even if an older read of its account arrives late", async () => {
-  const kv = new LateKv();
-  await using fixture = await Fixture.open({}, kv);
-  const { time, other, id, key, stranger } = fixture;
-  await fixture.read(11);
-  await other.accounts.change(stranger.id, { name: "new" }); // Now the account is read again.
-  const { promise, resolve: release } = Promise.withResolvers<void>();
-  kv.held = () => promise;
-  const first = call(fixture, key);
-  await time.advance(10);
-  kv.held = () => undefined;
-  await other.accounts.close(id);
-  const noticing = call(fixture, stranger.key); // Its check of versions shows it.
-  await time.advance(10);
-  release();
-  await time.until(Promise.all([first, noticing]), 1_000);
-
-  assertEquals((await fixture.send(GET)).code, "invalid_api_key");
 });

@@ -100,11 +100,6 @@ function callWithUnknownKeys(count: number, service: Harness): Promise<Reply[]> 
   return Promise.all(upTo(count).map(() => call(service, KEYS.create("staging"))));
 }
 
-/** Number of keys whose account a service has read. */
-function keysRead({ reads }: RecordingService): number {
-  return reads.flat().filter(([table]) => table === "api_keys").length;
-}
-
 Deno.test.each([
   ["no key", "missing_api_key", undefined],
   ["a mistyped key", "invalid_api_key", "as_test_mistyped"],
@@ -138,28 +133,6 @@ Deno.test.each([
     assertEquals((await call(service)).remaining, 59);
   },
 );
-
-Deno.test("service looks up 65 of 500 unknown keys at once, five more in each second after that, and then 60 again", async () => {
-  await using service = await RecordingService.open();
-  const refusals = { "429 rate_limit_minute": 50 };
-  assertEquals(tally(await callWithUnknownKeys(500, service)), {
-    "401 invalid_api_key": 60,
-    "429 rate_limit_minute": 440,
-  });
-  assertEquals(keysRead(service), 65);
-
-  for (const second of [1, 2, 10]) {
-    service.now = NOON + second * SECOND;
-    const replies = await callWithUnknownKeys(50, service);
-    assertEquals(tally(replies), refusals);
-    assertEquals(replies.map(({ retryAfter }) => retryAfter), Array(50).fill(60 - second));
-    assertEquals(keysRead(service), 60 + 5 * (second + 1));
-  }
-  service.forget();
-  service.now = NOON + MINUTE;
-  assertEquals(tally(await callWithUnknownKeys(50, service)), { "401 invalid_api_key": 50 });
-  assertEquals(keysRead(service), 50);
-});
 
 Deno.test("service serves 100 new keys of one address at once, and charges nothing to it", async () => {
   await using service = await RecordingService.open();
@@ -230,22 +203,4 @@ Deno.test("service uses up none of a spent address's reads for a key that it kno
 
   assertEquals(tally(replies), { "429 rate_limit_minute": 10 });
   assertEquals((await call(service, other.apiKey)).status, 200);
-});
-
-Deno.test("service refuses requests of a spent address after the look-ups under way, which share reads", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  await callAtOnce(60, [service]);
-  service.disturbance = { read: () => pause(20) };
-  const key = KEYS.create("staging");
-  service.forget();
-
-  const replies: Promise<Reply>[] = [];
-  for (let ms = 0; ms < 200; ms++) {
-    replies.push(call(service, key));
-    await time.advance(1);
-  }
-
-  assertEquals(tally(await time.until(Promise.all(replies), 1_000)), { "429 rate_limit_minute": 200 });
-  assertEquals(keysRead(service), 2);
 });

@@ -4,7 +4,6 @@ import { boolean, integer, optional, text } from "../../src/web/schema.ts";
 import { OF_THINGS, THINGS } from "../support/things.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { helpOf, runCommandLine } from "../../src/operator/command_line.ts";
-import { startTable } from "../../src/operator/table.ts";
 
 const COUNT = "must be a whole number from 1 to 1000000000000";
 const PLANS = "The plan must be one of free, pro, business, enterprise";
@@ -152,24 +151,4 @@ Deno.test.each([
   assertStringIncludes(out.join(), `Usage: deno task ${line.split(" ")[0]} `);
   for (const name of names.split(" ")) assertMatch(out.join(), new RegExp(`^  ${name} `, "m"));
   assertEquals(/if N is\s+negative, write\s+--weight=-5/.test(out.join()), line === "items -h");
-});
-
-/** The lines of an item with these cells. */
-async function linesOf(cells: Readonly<Record<string, unknown>>): Promise<string[]> {
-  const lines: string[] = [];
-  const io = { out: (line: string) => Promise.resolve(void lines.push(line)), err: () => {} };
-  const columns = Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, () => cell]));
-  for (const asJson of [true, false]) await startTable(columns, asJson, io)({});
-  return lines;
-}
-
-Deno.test("startTable() omits a missing cell from JSON and prints a dash for it in a table", async () => {
-  assertEquals(await linesOf({ id: 1, tags: undefined }), ['{"id":1}', "1\t-"]);
-});
-
-Deno.test("startTable() prints true and false as options have them, and lists as JSON", async () => {
-  assertEquals(await linesOf({ isNew: true, isBig: false, tags: ["a", "b"], none: [] }), [
-    '{"isNew":true,"isBig":false,"tags":["a","b"],"none":[]}',
-    'yes\tno\t["a","b"]\t[]',
-  ]);
 });

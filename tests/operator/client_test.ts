@@ -1,9 +1,12 @@
 // Commands over HTTP, and what they do if a reply is lost.
 import { assertEquals, assertMatch } from "@std/assert";
+import { Transactions } from "../../src/engine/transactions.ts";
 import { Client, type Fetch, remoteFetch } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
+import { localFetch } from "../../src/operator/local.ts";
 import { clientTasks } from "../../src/process/cli.ts";
 import { addThing, call, cut, upTo } from "../support/client.ts";
+import { carryOut, fail } from "../support/fake_kv.ts";
 import { targetOf } from "../support/desk.ts";
 import { type Harness, RecordingService } from "../support/harness.ts";
 import { Operator } from "../support/operator.ts";
@@ -291,3 +294,17 @@ Deno.test.each(LOSSES)(
     }
   },
 );
+
+Deno.test("accounts create on the KV repeats its request if a commit fails, and prints each key", async () => {
+  await using service = await RecordingService.open({ operatorToken: TOKEN });
+  service.disturbance = {
+    commit: async (commit) => {
+      service.disturbance = {};
+      await carryOut(commit);
+      return await fail();
+    },
+  };
+  const transactions = new Transactions(service.store, { clock });
+
+  await assertCreates(service, localFetch(service.app.operations, { transactions, clock }), 3);
+});
