@@ -399,7 +399,6 @@ Deno.test("Allowance counts no strikes in a minute that is over, and judges the 
   tenancy.decideAll(9);
   tenancy.now = LATER;
 
-  assertEquals(tenancy.decide(), undefined);
   assertEquals(await tenancy.outcomes(4), ["ok", "ok", "minute", "minute"]);
 
   const { strikes, refused, refusedToday } = tenancy.usage;
@@ -441,12 +440,16 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, str
   assertEquals(tenancy.decide(), outcome);
 });
 
-Deno.test("Allowance.decideFromMemory() refuses at once if permits can come back to another window only", async () => {
+Deno.test("Allowance.decideFromMemory() refuses at once, until its window ends, if permits can come back to another only", async () => {
   using minute = new Tenancy(SMALL, { used: 2, usedToday: 2, leasedToday: 1 });
   assertEquals(minute.decide(), "minute");
+  minute.now = LATER;
+  assertEquals(minute.decide(), undefined);
   minute[Symbol.dispose]();
   using day = new Tenancy(SMALL, { usedToday: 9, leasedToday: 1 });
   assertEquals([day.decide(), await day.outcomes(1), day.decide()], [undefined, ["day"], "day"]);
+  day.now = NOON + 43_200_000;
+  assertEquals(day.decide(), undefined);
 });
 
 Deno.test.each<[string, Partial<Usage>, Partial<Tenant>]>([
