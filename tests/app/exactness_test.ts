@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { apiKeyKey } from "../../src/accounts/account.ts";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
+import { pause } from "../../src/base/time.ts";
 import { reset } from "../../src/limits/usage.ts";
 import { call, callAtOnce, getBanned, remainders, tally, upTo } from "../support/client.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
@@ -60,6 +61,21 @@ Deno.test.each([["", 0], [" whose clock is behind", 1_000]])(
     assertEquals(await admitted(service, key), [1, 7]);
   },
 );
+
+Deno.test("service counts toward a ban only requests that arrived five seconds after a refusal", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount({ minute: 2, day: 9 });
+  await callAtOnce(3, [service], apiKey);
+  await time.advance(5_000);
+  service.disturbance = { read: () => pause(100) };
+
+  const late = await time.until(callAtOnce(20, [service], apiKey), 1_000);
+
+  assertEquals(tally(late), { "429 rate_limit_minute": 20 });
+  await time.until(service.app.settle(), 1_000);
+  assertEquals((await time.until(service.accounts.usage(id), 1_000)).strikes, 0);
+});
 
 /** A request that is charged, but whose handler reads and writes nothing. */
 const NOWHERE = "GET /v1/nowhere";
