@@ -5,7 +5,6 @@ import {
   type Declaration,
   exists,
   type Hook,
-  type ItemOf,
   openCollections,
   type Resource,
   resource,
@@ -86,34 +85,6 @@ Deno.test.each<[string, Members]>([
   const { schemas } = resource({ ...TEA_CUPS, fields, filters: [], examples: { item: {}, change: {} } });
 
   assertEquals(resolved(schemas.patch).description, `A JSON Merge Patch (RFC 7396). ${description}`);
-});
-
-Deno.test("resource() types items, and refuses wrong filters, examples and nouns as type errors", () => {
-  const cups: Resource<ItemOf<typeof FIELDS>> = resource(TEA_CUPS);
-  const stored: unknown = { id: 1, name: "Best", size: "big", isNew: true, weight: 90 };
-  if (cups.schemas.item.accepts(stored)) {
-    const size: "big" | "small" = stored.size;
-    const note: string | undefined = stored.note;
-    assertEquals([size, note, stored.weight], ["big", undefined, 90]);
-  }
-
-  // @ts-expect-error: text is not a filter
-  resource({ ...TEA_CUPS, filters: ["name"] });
-  // @ts-expect-error: an integer is not a filter
-  resource({ ...TEA_CUPS, filters: ["weight"] });
-  // @ts-expect-error: it has no such field
-  resource({ ...TEA_CUPS, filters: ["colour"] });
-  // @ts-expect-error: at most three
-  resource({ ...TEA_CUPS, filters: ["size", "isNew", "size", "isNew"] });
-  const { item, change } = TEA_CUPS.examples;
-  // @ts-expect-error: the example lacks a field
-  resource({ ...TEA_CUPS, examples: { item: { name: "Best", isNew: true }, change } });
-  // @ts-expect-error: the example has another type
-  resource({ ...TEA_CUPS, examples: { item: { ...item, isNew: "yes" }, change } });
-  // @ts-expect-error: the example has an unknown field
-  resource({ ...TEA_CUPS, examples: { item, change: { colour: "red" } } });
-  // @ts-expect-error: the noun lacks its article
-  resource({ ...TEA_CUPS, noun: ["cup", "cups"] });
 });
 
 const DECLARATION: Declaration = { ...TEA_CUPS, name: "cups", item: "Cup", filters: [] };
@@ -321,18 +292,6 @@ Deno.test("openCollections() stores the filters of a collection, and refuses oth
   );
   assertStringIncludes(await refusalOf(store, [cups(filteredBy("isNew"))], false), "filtered by isNew");
   await store.close();
-});
-
-Deno.test("openCollections() knows the filters of a collection that has items but no row with its filters", async () => {
-  const rows = { ...cups().rows, filtersBefore: ["isNew"] };
-  const older = (...filters: string[]) => cups({ filters: untyped(filters), rows });
-  const [store, empty] = [await openMemory(), await openMemory()];
-  await store.commit((operation) => operation.set(["items", "cups", 1], encodeText("{}\na")));
-
-  assertStringIncludes(await refusalOf(store, [older()]), "The store has cups filtered by isNew");
-  assertEquals(await refusalOf(store, [older("isNew")]), "");
-  assertEquals(await refusalOf(empty, [older("size")]), "");
-  for (const one of [store, empty]) await one.close();
 });
 
 Deno.test("openCollections() refuses filters that another process declares at the same time", async () => {

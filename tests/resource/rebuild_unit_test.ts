@@ -284,16 +284,6 @@ Deno.test.each<
   assertEquals(await (await start(kv, cups())).ids(), await process.ids());
 });
 
-Deno.test("of two rebuilds at a time, one switches", async () => {
-  using kv = await Deno.openKv(":memory:");
-  await (await start(kv, cups())).add(...SOME);
-
-  const outcomes = await Promise.allSettled([rebuilt(kv, FILTERED), rebuilt(kv, FILTERED)]);
-
-  assertEquals(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
-  assertEquals(await (await start(kv, FILTERED)).ids({ colour: "red" }), [1, 4]);
-});
-
 Deno.test("rebuild() names the items that break a new hook, which it leaves to the release before", async () => {
   using kv = await Deno.openKv(":memory:");
   const now = cups({ extend: [exists(SHELVES, "shelf"), unique("name")] });
