@@ -78,18 +78,6 @@ Deno.test("Ids draws each id once, in ascending order per process, even after on
   for (const some of [...inTurn, ...atOnce]) assertEquals(some, some.toSorted((a, b) => a - b));
 });
 
-Deno.test("Ids takes the next range in the background when less than half of the current one is left", async () => {
-  using time = new VirtualTime();
-  const one = new Drawing();
-  await one.ids.next();
-
-  await one.draw(8);
-  assertEquals(one.takes, 1);
-  await one.ids.next();
-  await time.advance(0);
-  assertEquals(one.takes, 2);
-});
-
 Deno.test("Ids.next() draws from the range that is left while the next one cannot be taken, and works again", async () => {
   using time = new VirtualTime();
   const one = new Drawing();

@@ -47,20 +47,6 @@ Deno.test({
   },
 });
 
-Deno.test("Store.close() leaves a single file, without a write-ahead log", async () => {
-  await using folder = new Folder();
-  const path = `${folder.path}/things.kv`;
-  const store = await openStore(path, CREATE);
-  await store.commit((operation) => operation.set(["row"], 1));
-
-  await store.close();
-
-  assertEquals(folder.names(), ["things.kv"]);
-  const again = await openStore(path, FIND);
-  assertEquals((await again.get(["row"]))?.value, 1);
-  await again.close();
-});
-
 Deno.test("Store.fileSize includes the write-ahead log", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/things.kv`;

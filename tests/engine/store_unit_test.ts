@@ -10,7 +10,7 @@ import {
 } from "../../src/engine/deadline.ts";
 import { CorruptRow, decodeJson, decodeText, encodeJson, encodeText } from "../../src/engine/row.ts";
 import { requireSchema, SCHEMA, SchemaVersion, Superseded } from "../../src/engine/schema_version.ts";
-import { RoundTrip, Store } from "../../src/engine/store.ts";
+import { Store } from "../../src/engine/store.ts";
 import {
   carryOut,
   type Disturbance,
@@ -145,17 +145,6 @@ Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
   const { message } = await store.schema.superseded;
   assert(message.includes(reason), message);
   assertEquals([sent, kv.value(...ROW)], [1, undefined]);
-});
-
-Deno.test("RoundTrip.isFar is true for a slow KV with several lanes, so never for a file", async () => {
-  using time = new VirtualTime();
-  for (const [lanes, ms, isFar] of [[3, 150, true], [3, 1, false], [1, 150, false]] as const) {
-    const trip = new RoundTrip({ lanes });
-
-    for (let count = 0; count < 16; count++) await time.until(trip.measured(pause(ms)), 1_000);
-
-    assertEquals([trip.isFar, Math.abs(trip.ms - ms) < ms / 5], [isFar, true]);
-  }
 });
 
 /** Requires the schema version of a KV. */

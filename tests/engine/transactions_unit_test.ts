@@ -1,9 +1,8 @@
-import { assertEquals, assertGreater, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { type Decided, type Transaction, Unresolved, type Write } from "../../src/engine/transaction.ts";
-import type { VersionRow } from "../../src/engine/versions.ts";
 import { type CommitResult, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 import { referee } from "./engine_referee.ts";
@@ -24,35 +23,6 @@ Deno.test("run() puts simultaneous transactions in one commit, each based on the
   assertEquals(process.sizes, [52]);
   assertEquals(process.reads, [[["a"], ["c"]]]);
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
-});
-
-Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
-  const process = Process.on(new FakeKv());
-  const reading = (number: number): Transaction<undefined> => ({
-    reads: upTo(3).map((row) => ["a", number, row]),
-    decide: () => {},
-  });
-
-  await Promise.all(upTo(7).map((number) => process.run(reading(number))));
-
-  assertEquals(process.reads.map((keys) => keys.length), [9, 9, 3]);
-});
-
-Deno.test("run() passes the clock's time to decide() and notes the versions of rows that it bumps", async () => {
-  const kv = new FakeKv();
-  const row: VersionRow = { key: ["version"], version: "" };
-
-  const { result, committed } = await Process.on(kv).run({
-    decide: (_rows, write, now) => {
-      write.set(["a"], encodeJson(1));
-      write.delete(["a"]);
-      write.bump(row);
-      return now;
-    },
-  });
-
-  assertEquals([result, committed, kv.value("a")], [7, true, undefined]);
-  assertEquals(row.version, kv.rows.get('["version"]')?.versionstamp);
 });
 
 Deno.test.each<[string, number, (number: number) => Transaction<Decided>, number]>([
@@ -78,19 +48,6 @@ function filling(number: number, rows: number, part: Deno.KvKeyPart = "", bytes 
     },
   };
 }
-
-Deno.test("run() divides simultaneous transactions among few commits, and stops deciding once one is full", async () => {
-  const process = Process.on(new FakeKv());
-  let decisions = 0;
-  const counted = (number: number): Transaction<undefined> => ({
-    decide: (...given) => (decisions++, setting("a", number).decide(...given)),
-  });
-
-  await Promise.all(upTo(2_000).map((number) => process.run(counted(number))));
-
-  assertEquals(process.sizes, [900, 900, 200]);
-  assertEquals(decisions, 2_000 + 2); // For each full commit, one that had no room decided again.
-});
 
 Deno.test("run() rejects a transaction too large for a commit or a snapshot without any I/O", async () => {
   const process = Process.on(new FakeKv());
@@ -175,20 +132,6 @@ Deno.test("run() makes no commit for a transaction that writes nothing", async (
   assertEquals(process.commits, []);
 });
 
-Deno.test("run() accepts known rows, reads them only after a conflict, and returns their new state", async () => {
-  const kv = new FakeKv();
-  const [process, other] = [Process.on(kv), Process.on(kv)];
-  const { rows } = await process.run(counting("a"));
-  process.reads.length = 0;
-
-  const next = await process.run({ ...counting("a"), reads: rows });
-  assertEquals([next.result, process.reads], [2, []]);
-
-  await other.run(counting("a"));
-  assertEquals((await process.run({ ...counting("a"), reads: next.rows })).result, 4);
-  assertGreater(process.reads.length, 0);
-});
-
 Deno.test("run() rereads changed rows after a conflict and retries the other transactions together", async () => {
   const kv = new FakeKv();
   const process = Process.on(kv);
@@ -198,23 +141,6 @@ Deno.test("run() rereads changed rows after a conflict and retries the other tra
 
   assertEquals(done.map(({ result }) => result), upTo(20).map((number) => number === 3 ? 2 : 1));
   assertEquals(process.sizes, [20, 19, 1]);
-});
-
-Deno.test("run() lets a refused transaction decide again before later ones", async () => {
-  using time = new VirtualTime();
-  const kv = new FakeKv();
-  const process = Process.on(kv);
-  process.beforeCommit(1, async () => {
-    await kv.connect().atomic().set(["a"], encodeJson(10)).commit();
-    await pause(100);
-  });
-
-  const first = process.run(counting("a"));
-  await time.advance(50);
-  const second = process.run(counting("a"));
-  const done = await time.until(Promise.all([first, second]), 1_000);
-
-  assertEquals(done.map(({ result }) => result), [11, 12]);
 });
 
 /** How a commit is refused: because another process changes the row before it, or for no reason. */

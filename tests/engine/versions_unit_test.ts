@@ -108,22 +108,6 @@ Deno.test("Versions.check() returns at once after a recent read and reads again 
   await time.advance(300);
 });
 
-Deno.test("Versions.check() runs one read at a time in the background, however many calls arrive", async () => {
-  using fixture = new Fixture(1_000);
-  const { versions, time } = fixture;
-  fixture.latency = 200;
-  await fixture.check(300);
-
-  for (let ms = 0; ms < 5_000; ms += 10) {
-    assertEquals(versions.check(), undefined);
-    await time.advance(10);
-  }
-
-  // The first read, then one every 510 ms, started by the first call after half the permitted staleness.
-  assertEquals(fixture.reads, 11);
-  await time.advance(500);
-});
-
 Deno.test("Versions.check() ignores failed background reads until the last good read is too old", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
@@ -308,16 +292,6 @@ Deno.test("batched() joins calls that arrive during a round into the next, and r
   assertEquals(await doubler.results(), [2, 4, 6, 8, 10]);
 });
 
-Deno.test("batched() gives all calls for an item in the same round one shared result", async () => {
-  const doubler = new Doubler();
-  await doubler.add(1, 2, 1);
-  await doubler.add(2, 2);
-  for (const _ of doubler.rounds) await doubler.endRounds();
-
-  assertEquals(await doubler.results(), [2, 4, 2, 4, 4]);
-  assertEquals(doubler.rounds, [[1, 2], [2]]);
-});
-
 Deno.test("batched() rejects only the calls for a failed item, or a whole failed round, and continues", async () => {
   const doubler = new Doubler();
   for (const numbers of [[1, -2, 3], [1, 0], [4]]) {
@@ -343,23 +317,6 @@ Deno.test("batched() gathers calls for a round, unless they have waited for anot
   await setImmediate();
   await doubler.endRounds();
   assertEquals(await doubler.results(), [2, 4, 6, 8, 10]);
-});
-
-Deno.test("batched() lets a round finish gathering when another round ends", async () => {
-  const gathering = Promise.withResolvers<void>();
-  const waits = [Promise.resolve(), gathering.promise];
-  const doubler = new Doubler({ lanes: () => 2, gather: async () => await waits.shift() });
-  await doubler.add(1);
-  await doubler.add(2);
-  await doubler.endRounds();
-  await doubler.add(3);
-  assertEquals(doubler.rounds, [[1]]);
-
-  gathering.resolve();
-  await setImmediate();
-  assertEquals(doubler.rounds, [[1], [2, 3]]);
-  await doubler.endRounds();
-  assertEquals(await doubler.results(), [2, 4, 6]);
 });
 
 Deno.test("batched() runs as many rounds at a time as it currently has lanes", async () => {
