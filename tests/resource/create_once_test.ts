@@ -95,12 +95,15 @@ Deno.test("createThing() stores the hash of the bytes, too, by which an earlier 
   assertEquals(await outcomes(workshop, [sent, sent.replace("700", "7e2")]), ["replay", 422]);
 });
 
-Deno.test("createThing() gives the id of a replay and of a refused request to the next thing", async () => {
+Deno.test("createThing() gives the id of a replay and of a refused request to the next thing, and unused ones to the next process", async () => {
   await using workshop = await Workshop.open();
 
   await outcomes(workshop, [...ALIKE, ...OTHERS, ...ALIKE]);
 
   assertEquals(await workshop.add({}, {}), [2, 3]);
+  await workshop.app.settle();
+  await using later = workshop.beside();
+  assertEquals(await later.add({}), [4]);
 });
 
 Deno.test("createThing() creates another thing for a different key or account, or without a key", async () => {
