@@ -232,29 +232,3 @@ Deno.test("service notices a change within MAX_STALENESS_MS, and at once when it
 
   assertEquals(outcomes, ["", "account_suspended", "", "invalid_api_key", "invalid_api_key"]);
 });
-
-Deno.test("service charges a request once if it is answered as the minute ends", async () => {
-  await using fixture = await Fixture.open();
-  await fixture.read(11);
-  const times = [NOON + 59_999];
-  Object.defineProperty(fixture, "now", { get: () => times.shift() ?? NOON + 60_000 });
-
-  const reply = await fixture.send(POST, HAMMER);
-
-  assertEquals([reply.status, reply.remaining], [201, 59]);
-  assertEquals((await fixture.send(GET)).remaining, 58);
-});
-
-Deno.test("service admits a request whose key expires while it waits for a permit", async () => {
-  await using fixture = await Fixture.open();
-  await fixture.accounts.rotate(fixture.id, 60_000, NOON);
-  await fixture.time.advance(5_000);
-  fixture.now = NOON + 59_999;
-  fixture.disturbance = { read: () => void (fixture.now = NOON + 60_000) };
-  fixture.forget();
-
-  const { status } = await fixture.send(GET);
-
-  const { length } = fixture.reads;
-  assertEquals([status, length < 10], [200, true], `${length} reads`);
-});

@@ -6,8 +6,8 @@ import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/
 import { ApiError } from "../../src/web/error.ts";
 import { assertError, limitHeadersOf } from "../support/assertions.ts";
 import { call, type Callable, type HarnessRequest, type Reply, tally, upTo } from "../support/client.ts";
-import { operate, operated, OPERATOR_TOKEN } from "../support/desk.ts";
-import { type Commit, fail, hang } from "../support/fake_kv.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
+import { fail, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
@@ -132,31 +132,6 @@ class Messages {
     await Promise.all(messages.map((message) => this.#transactions.run(this.store.removing(message))));
   }
 }
-
-Deno.test("accounts delete keeps an account if a message is queued while its removal is committed", async () => {
-  await using service = await Harness.open();
-  const messages = new Messages(service.store);
-  const { account: { id } } = await service.createAccount();
-  await service.accounts.close(id);
-  service.now += MINUTE;
-  let late: Promise<Message> | undefined;
-  const commit = async ({ apply, keys }: Commit) => {
-    const isRemoval = keys.some(([table]) => table === "versions");
-    if (isRemoval) await (late ??= messages.create("late", NOON, id));
-    return await apply();
-  };
-  await using other = service.beside({ ...OPERATED, clock: () => service.now, disturbance: { commit } });
-  const remove = () => operate(other.app.fetch, ["accounts", "delete", id]);
-
-  const refused = await remove();
-
-  assertEquals(refused.err, ["The account still has messages waiting (1); take them first."]);
-  assert(late && await service.accounts.find(id));
-  assertEquals((await remove()).err, refused.err);
-  await operated(other.app.fetch, ["messages", "take", "1"]);
-  assertEquals((await remove()).exit, 0);
-  assertEquals([await service.countRows("messages"), await service.countRows("messages_waiting")], [0, 0]);
-});
 
 Deno.test("list() returns a message that 1.0.0 queued", async () => {
   await using service = await Harness.open();

@@ -139,16 +139,3 @@ Deno.test("runCommandLine() parses only the options of the command, and explains
 
   assertEquals(runs, 3);
 });
-
-Deno.test.each([
-  ["accounts --help", "create list show rotate plan suspend resume unban reset close"],
-  ["accounts rotate --grace soon -h", "rotate"],
-  ["items -h", "things"],
-])("runCommandLine() prints help for '%s'", async (line, names) => {
-  const { code, out, err } = await run(line);
-
-  assertEquals([code, err], [0, []]);
-  assertStringIncludes(out.join(), `Usage: deno task ${line.split(" ")[0]} `);
-  for (const name of names.split(" ")) assertMatch(out.join(), new RegExp(`^  ${name} `, "m"));
-  assertEquals(/if N is\s+negative, write\s+--weight=-5/.test(out.join()), line === "items -h");
-});

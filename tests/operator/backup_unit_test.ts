@@ -226,22 +226,6 @@ Deno.test("copyStore() detects damage in an untrusted file before the copy, othe
   }
 });
 
-Deno.test("writeAtomically() creates a file with any valid name, and nothing at its path before it is complete", async () => {
-  await using fixture = await Fixture.start();
-  const names = ["x".repeat(255), "2027-01-15T12:00:00+00:00.kv"];
-
-  for (const name of names) {
-    const path = `${fixture.folder}/${name}`;
-    await writeAtomically(path, async (unfinished) => {
-      await Deno.writeTextFile(unfinished, "text");
-      assertEquals((await fixture.names()).includes(name), false);
-    });
-    assertEquals(await Deno.readTextFile(path), "text");
-  }
-
-  assertEquals(await fixture.names(), [...names, "things.kv"].sort());
-});
-
 Deno.test("writeAtomically() keeps a file that appeared at its path, and says where it can create none", async () => {
   await using fixture = await Fixture.start();
   const path = `${fixture.folder}/file`;

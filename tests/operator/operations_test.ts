@@ -2,7 +2,6 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, type HarnessRequest, nextTarget } from "../support/client.ts";
-import { operated, OPERATOR_TOKEN } from "../support/desk.ts";
 import { carryOut, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { addKnownAccounts } from "../support/operations.ts";
@@ -14,7 +13,6 @@ const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
 const ACCOUNTS = "/operator/v1/accounts";
 const CREATE = `POST ${ACCOUNTS}`;
-const DAY = 86_400_000;
 const NEW = { name: "Zoë & co" };
 
 /** The service, and requests of its operator. */
@@ -263,24 +261,6 @@ Deno.test("rotateAccountKey() ends every earlier key at once, unless graceSecond
   await service.done(rotate, {});
 
   for (const key of [apiKey, second]) assertEquals(await service.answerTo(key), "invalid_api_key");
-});
-
-Deno.test("getAccountUsage() and accounts usage show what the account's clients see", async () => {
-  await using service = await OperatedService.open({ operatorTokens: [TOKEN, OPERATOR_TOKEN] });
-  const { account: { id }, apiKey: key } = await service.createAccount({ minute: 2, day: 9 });
-  for (const now of [NOON, NOON + DAY]) {
-    service.now = now;
-    for (let count = 0; count < 3; count++) await call(service, key);
-  }
-  service.now += 60_000;
-  const used = `GET ${ACCOUNTS}/${id}/usage`;
-  const { json } = await call(service, key, "GET /v1/account/usage?days=2");
-
-  assertEquals(await service.done(`${used}?days=2`), json);
-  assertEquals((await service.done(used)).length, 30);
-  await assertError(await service.ask(`${used}?days=91`), 400, "invalid_request", /days must be/);
-  const { out, err } = await operated(service.app.fetch, ["accounts", "usage", id, "--days", "2"]);
-  assertEquals([out, err], [["2027-01-16\t3\t1", "2027-01-15\t2\t1"], ["date\tadmitted\trefused"]]);
 });
 
 Deno.test("operators' operations return 404 for an account that does not exist or is closed", async () => {

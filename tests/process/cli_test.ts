@@ -13,7 +13,13 @@ import { Operator } from "../support/operator.ts";
 
 const operatorToken = "the-operators-token-in-this-one-test";
 
-Deno.test.each(["accounts --help", "items -h", "backup --help", "restore -h"])(
+Deno.test.each([
+  "accounts --help",
+  "accounts rotate --grace soon -h",
+  "items -h",
+  "backup --help",
+  "restore -h",
+])(
   "main() prints help for '%s' even if a variable is invalid",
   async (command) => {
     await using operator = await Operator.start();
