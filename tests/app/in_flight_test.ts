@@ -84,16 +84,6 @@ Deno.test("respond() settles like its work, and counts each request until then, 
   await inFlight.stop();
 });
 
-Deno.test("respond() returns a synchronous response without a promise", () => {
-  const inFlight = new InFlight();
-
-  const [made, whole] = [new Response(), new Response()];
-  const [failed, finish] = [() => made, (response: Response) => response === made ? whole : response];
-  const response = inFlight.respond({ at: performance.now(), work: () => made, failed, finish });
-
-  assertEquals([response === whole, inFlight.size], [true, 0]);
-});
-
 Deno.test("respond() times out each request by its own deadline, within 100 ms", async () => {
   using time = new VirtualTime();
   const inFlight = new InFlight(LIMITS);
@@ -240,6 +230,13 @@ Deno.test("service allows 10 s for a body in addition to 5 s for the request", a
 
   const slow = await service.send(slowly(() => pause(9_000)));
   assertEquals((await slow(14_000)).status, 201);
+  const slower = await service.send(slowly(async () => {
+    await pause(9_000);
+    service.latency = 3_000;
+  }));
+  await assertError(await slower(14_100), 503, "store_unavailable");
+  await service.time.advance(10_000);
+  service.latency = 500;
   const stalled = await service.send(slowly(never));
 
   await assertError(await stalled(14_000), 408, "request_timeout", /within 10 s/);

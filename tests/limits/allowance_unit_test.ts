@@ -14,7 +14,6 @@ import { pause } from "../../src/base/time.ts";
 import { AGAIN } from "../../src/engine/deadline.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
-import { Unresolved } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { upTo } from "../support/client.ts";
 import { calmNetwork, fail, FakeKv, hang, type Network, onFile } from "../support/fake_kv.ts";
@@ -168,21 +167,6 @@ Deno.test.each([
   assertEquals(tenancy.allowance.isActive, false);
 });
 
-Deno.test("Allowance.decideInRun() reports the limits under which a request was charged", async () => {
-  using tenancy = new Tenancy(SMALL);
-  atNextCommit(tenancy.network, async (apply) => {
-    const result = apply();
-    await tenancy.change({}, { limits: LIMITS });
-    tenancy.learn();
-    return result;
-  });
-
-  const [decision] = await tenancy.time.until(tenancy.ask(1), 1_000);
-
-  assert(decision && decision !== AGAIN);
-  assertEquals([decision.minute.limit, decision.minute.remaining, decision.day?.limit], [2, 1, 9]);
-});
-
 Deno.test("Allowance decides again if its row has changed, and only the last decision has an effect", async () => {
   using tenancy = new Tenancy();
   const [decision] = await tenancy.grantTwo();
@@ -195,29 +179,6 @@ Deno.test("Allowance decides again if its row has changed, and only the last dec
   await tenancy.settle();
 
   assertEquals(tenancy.counts, [101, 0]);
-});
-
-Deno.test("Allowance.decideFromMemory() hands out only what is left of the lease", async () => {
-  using tenancy = new Tenancy({ minute: 300, day: 9_000 });
-  await tenancy.lease();
-  const { left } = tenancy.allowance;
-  tenancy.network.commit = hang;
-
-  const handedOut = tenancy.decideAll(10);
-
-  assertEquals(handedOut.filter((one) => one !== undefined).length, left);
-  assertEquals(tenancy.allowance.outlook, undefined);
-});
-
-Deno.test("Allowance renews a lease that is low, adds to it, and settles its used permits", async () => {
-  using tenancy = new Tenancy();
-  await tenancy.lease();
-  const { left } = tenancy.allowance;
-  assertEquals(tenancy.decideAll(6), Array(6).fill("ok"));
-  await tenancy.time.advance(1);
-
-  assert(tenancy.allowance.left > left);
-  assertEquals(tenancy.counts, [1 + 6 + tenancy.allowance.left, tenancy.allowance.left]);
 });
 
 Deno.test("Allowance keeps a lease while it is in use, and gives it back once it is not", async () => {
@@ -311,16 +272,6 @@ Deno.test("Allowance waits two seconds after a failure before it gives permits b
   assertEquals(tries, 1);
 });
 
-Deno.test("Allowance rejects waiting requests if a run fails, and grants the next ones", async () => {
-  using tenancy = new Tenancy();
-  tenancy.network.commit = fail;
-  const failed = await tenancy.time.until(Promise.allSettled([tenancy.ask(1), tenancy.ask(1)]), 20_000);
-  tenancy.network.commit = calmNetwork().commit;
-
-  assertEquals(failed.map(({ status }) => status), ["rejected", "rejected"]);
-  assertEquals(await tenancy.outcomes(1), ["ok"]);
-});
-
 Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, counted: number]>([
   ["counts", "another process used permits", { used: 10 }, {}, 3],
   ["drops", "the minute ended", { minute: LATER }, {}, 0],
@@ -351,22 +302,6 @@ Deno.test("Allowance counts each refusal once, including those during a run", as
   await tenancy.time.advance(5_000);
 
   assertEquals([tenancy.usage.refused, tenancy.allowance.isActive], [5, false]);
-});
-
-Deno.test("Allowance counts no refusal twice if it is unknown whether a run was carried out", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
-  const { transactions, transactions: { run } } = tenancy;
-  tenancy.decide();
-  const carriedOut = async (...given: Parameters<typeof run>) => {
-    await run.apply(transactions, given);
-    throw new Unresolved(new Error());
-  };
-  Object.assign(transactions, { run: carriedOut });
-  await tenancy.time.advance(1_000);
-  Object.assign(transactions, { run });
-  await tenancy.time.advance(30_000);
-
-  assertEquals(tenancy.usage.refused, 1);
 });
 
 Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to a transaction", async () => {
@@ -506,25 +441,6 @@ Deno.test("Allowance tries again every 50 ms for waiting requests, and at once i
   tenancy.allowance.giveBack(second);
 
   assertEquals(await tenancy.outcomes(requests, 0), ["ok", "ok", "ok"]);
-});
-
-Deno.test("Allowance tries again at once for waiting requests if a permit comes back during a run", async () => {
-  using tenancy = new Tenancy({ minute: 400, day: 9_000 });
-  const [first, second] = await tenancy.grantTwo();
-  await tenancy.time.advance(5_000);
-  await tenancy.change({ used: 400, leased: 1, leasedToday: 1, noLeasesUntil: LATER });
-  tenancy.learn();
-  tenancy.network.commit = async (apply) => {
-    await pause(20);
-    return apply();
-  };
-  const requests = tenancy.ask(2);
-  await tenancy.time.advance(10);
-  tenancy.allowance.giveBack(first);
-  await tenancy.time.advance(10);
-  tenancy.allowance.giveBack(second);
-
-  assertEquals(await tenancy.outcomes(requests, 30), ["ok", "ok"]);
 });
 
 Deno.test.each([0, 1, 2, 3])(

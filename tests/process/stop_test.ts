@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { assertEquals, assertGreater } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
 import { IN_HASTE, type ServerProcess } from "./process.ts";
@@ -8,8 +7,8 @@ import { addItem, ITEM, itemWith, LIST, PATH, TITLE } from "./shipped.ts";
 import { inOneDay, ServedStore } from "./temporary_store.ts";
 
 const HEALTH = rawRequest("GET /health");
-/** Enough requests for their log lines to overflow a pipe and the server's buffer. */
-const REQUESTS = 6_000;
+/** Enough requests for their log lines to overflow a pipe. */
+const REQUESTS = 1_000;
 const AT_ONCE = 100;
 
 // deno task sends Ctrl-C twice.
@@ -75,44 +74,21 @@ Deno.test("server settles its leases when it stops", () =>
     assertEquals([usedToday, leased, leasedToday], [200, 0, 0]);
   }));
 
-Deno.test("server responds while nobody reads its log, and writes or counts every line before it exits 0", async () => {
-  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" } });
-  const { server, store } = served;
-
-  await sendMany(server, REQUESTS);
-  assertEquals((await exchange(server, HEALTH)).status, 200);
-  server.signal("SIGTERM");
-  // Once the write-ahead log is gone, the KV is closed, and only the server's own log remains to be written.
-  while (existsSync(`${store.kvPath}-wal`)) await pause(5);
-  server.stdout.resume();
-  const { code, stdout } = await server.ended();
-
-  const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
-  const dropped = records.reduce((sum, record) => sum + (record.dropped ?? 0), 0);
-  assertEquals(code, 0);
-  assertGreater(dropped, 0);
-  assertEquals(records.filter(({ route }) => route === "/health").length + dropped, REQUESTS + 1);
-});
-
-Deno.test("server exits 1 if nobody reads its log when it stops", async () => {
+Deno.test("server responds while nobody reads its log, and then exits 1", async () => {
   await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" }, process: IN_HASTE });
-  await sendMany(served.server, REQUESTS / 6); // Enough to overflow the pipe.
-
-  assertEquals((await served.server.stop()).code, 1);
-});
-
-/** Sends `count` requests while nobody reads the log. */
-async function sendMany(server: ServerProcess, count: number): Promise<void> {
+  const { server } = served;
   server.stdout.pause();
   using connection = await RawConnection.open(server.port);
   const request = rawRequest("GET /health", { "x-request-id": "x".repeat(64) });
-  for (let sent = 0; sent < count; sent += AT_ONCE) {
+  for (let sent = 0; sent < REQUESTS; sent += AT_ONCE) {
     await connection.send(request.repeat(AT_ONCE));
     for (let received = 0; received < AT_ONCE; received++) {
       assertEquals((await connection.receive())?.status, 200);
     }
   }
-}
+
+  assertEquals((await server.stop()).code, 1);
+});
 
 Deno.test("server logs one line when it runs out of open files, and accepts connections again later", async () => {
   await using served = await ServedStore.start({ process: { openFiles: 128 } });

@@ -3,7 +3,7 @@ import { type Build, CommitInDoubt, type CommitResult } from "../../../src/engin
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { RemoteBackend } from "../../../src/engine/remote/remote.ts";
 import { DAY, HOUR, pause } from "../../../src/base/time.ts";
-import { calmNetwork, fail, FakeKv, hang, type Network } from "../../support/fake_kv.ts";
+import { calmNetwork, FakeKv, hang, type Network } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 import { testBackend } from "../backend_rules.ts";
 import { onServer } from "./server.ts";
@@ -234,28 +234,6 @@ Deno.test("RemoteBackend.commit() fences every commit in doubt and reuses its la
   assertEquals(fixture.release(), [false, false]);
   assertEquals([fixture.version, fixture.markers], [undefined, 2]);
 });
-
-Deno.test.each([["fails", fail], ["hangs", hang]])(
-  "RemoteBackend.commit() abandons no marker when every read while it opens its first lane, and one in ten later, %s",
-  async (_, disturb) => {
-    using fixture = new Fixture();
-    const commitSome = async (count: number) => {
-      for (; count > 0; count--) {
-        await fixture.time.until(fixture.commit(refuse).catch(() => {}), 1_000);
-        await fixture.time.advance(10); // It reopens its handles.
-      }
-    };
-    fixture.network.read = disturb;
-    await commitSome(4);
-    let reads = 0;
-    fixture.network.read = () => reads++ % 10 === 5 ? disturb() : Promise.resolve();
-    await commitSome(60);
-    fixture.network.read = calmNetwork().read;
-    await fixture.time.advance(40_000);
-
-    assertEquals([(await fixture.commit(setRow)).ok, fixture.markers], [true, 1]);
-  },
-);
 
 Deno.test.each([["sends", false, 0n], ["repeats", true, 1n]] as const)(
   "RemoteBackend.commit() stays in doubt if another process removes its marker before the client %s it",
