@@ -295,7 +295,7 @@ Deno.test.each(LOSSES)(
   },
 );
 
-Deno.test("accounts create on the KV repeats its request if a commit fails, and prints each key", async () => {
+Deno.test("accounts create on the KV repeats its request if a commit fails, and prints the key", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN });
   service.disturbance = {
     commit: async (commit) => {
@@ -306,5 +306,5 @@ Deno.test("accounts create on the KV repeats its request if a commit fails, and 
   };
   const transactions = new Transactions(service.store, { clock });
 
-  await assertCreates(service, localFetch(service.app.operations, { transactions, clock }), 3);
+  await assertCreates(service, localFetch(service.app.operations, { transactions, clock }), 1);
 });
