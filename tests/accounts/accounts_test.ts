@@ -81,7 +81,7 @@ Deno.test("service accepts a new key at once, regardless of MAX_STALENESS_MS", a
   assertEquals(tally(await time.until(Promise.all([first, second]), 1_000)), { 200: 2 });
 });
 
-Deno.test("getAccount() and getUsage() describe the key's account, as commands do, and forbid caching", async () => {
+Deno.test("getAccount() and getUsage() describe the key's account, and forbid caching", async () => {
   await using service = await Harness.open({ operatorToken: OPERATOR_TOKEN });
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 3, day: 9 });
   await callAtOnce(4, [service], key);
