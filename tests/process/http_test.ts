@@ -1,4 +1,6 @@
 // HTTP as Deno's server speaks it: unusual requests on one server, which stays up.
+import { once } from "node:events";
+import { connect, constants } from "node:http2";
 import { assert, assertEquals } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
 import { upTo } from "../support/client.ts";
@@ -259,4 +261,13 @@ Deno.test("server frames responses as HTTP/1.0 and HTTP/1.1 require, and compres
       assertEquals(unchanged?.status, 304);
     }
   }
+});
+
+Deno.test("server ends its response to HEAD with the headers over HTTP/2", async () => {
+  const client = connect(served.server.origin);
+  const stream = client.request({ ":method": "HEAD", ":path": "/health" }).end();
+  const [{ ":status": status }, flags] = await once(stream, "response");
+  client.destroy();
+
+  assertEquals([status, flags & constants.NGHTTP2_FLAG_END_STREAM], [200, 1]);
 });
