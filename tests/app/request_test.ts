@@ -1,12 +1,11 @@
 // How the service reads a request: its host, path, headers and names; and what it says of the faults in it.
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
-import { createSuggester } from "../../src/app/arrival.ts";
-import { createRequestIds, hasValidHost, targetOf } from "../../src/app/request.ts";
+import { createArrivals, createSuggester } from "../../src/app/arrival.ts";
+import { createRequestIds, hasValidHost, hostFault, targetOf } from "../../src/app/request.ts";
 import { needsToken } from "../../src/resource/access.ts";
 import { SERVICE_HEADERS } from "../../src/resource/response_headers.ts";
 import { createCors } from "../../src/web/cors.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
-import { JSON_TYPE } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
@@ -46,6 +45,8 @@ Deno.test("hasValidHost() accepts only a valid host, with or without a port, or 
 
   for (const host of [...GOOD, "", LONGEST]) assertEquals([host, isValid(host)], [host, true]);
   for (const host of [...BAD, "a b", `a${LONGEST}`]) assertEquals([host, isValid(host)], [host, false]);
+  assertMatch(hostFault(request({ host: "a/b" })), /^The Host header must be a host name/);
+  assertEquals(hostFault(request({ host: "a.example, b.example:80" })), "The Host was sent twice.");
 });
 
 // With an absolute-form target, or over HTTP/2, the authority of the URL may differ from Host.
@@ -57,29 +58,6 @@ Deno.test.each([
   for (const headers of [{}, { host: "" }, { host: "localhost" }]) {
     assertEquals(hasValidHost(new Request(url, { headers }), targetOf(url)), expected);
   }
-});
-
-Deno.test("service rejects a bad Host on every path, and charges the key, or else the address", async () => {
-  await using service = await Harness.open(ALL);
-  for (
-    const [index, target] of [...SAMPLES.map(({ target }) => target), "GET /nothing", "GET /v1x"].entries()
-  ) {
-    const { apiKey: key } = await service.createAccount("free");
-    service.address = `192.0.2.${index}`;
-    const remaining: (string | null)[] = [];
-
-    for (const caller of [{ key }, { key }, {}, {}]) {
-      const response = await service.fetch(target, { ...caller, headers: { host: "a/b" } });
-      remaining.push(response.headers.get("x-ratelimit-remaining"));
-      assertLimitHeaders(response);
-      await assertError(response, 400, "invalid_request", /Host header must be/);
-    }
-
-    assertEquals([target, ...remaining], [target, "59", "58", "59", "58"]);
-  }
-  const headers = { host: "a.example, b.example:80" };
-  const twice = await service.fetch("GET /v1/things", { headers });
-  await assertError(twice, 400, "invalid_request", /^The Host was sent twice\.$/);
 });
 
 Deno.test("service checks Host and method of each request, even if the path was requested before", async () => {
@@ -105,31 +83,21 @@ Deno.test.each([
   ["javascript://things.example", undefined, "https://things.example"],
   ["httpx://things.example", undefined, "https://things.example"],
   ["http://things.example", "https://things.example/workshop", "https://things.example/workshop"],
-])(
-  "service starts the URLs in its responses to %s with PUBLIC_URL (%s) or http or https: %s",
-  async (...row) => {
-    const [origin, publicUrl, base] = row;
-    await using workshop = await Workshop.open({ publicUrl });
-    await workshop.add({});
-    const headers = {
-      ...{ ...JSON_TYPE, authorization: `Bearer ${workshop.key}` },
-      ...{ "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
-      forwarded: "host=evil.example;proto=https",
-    };
-    const send = (path: string, init: RequestInit) => {
-      const remoteAddr = { transport: "tcp", hostname: "192.0.2.1", port: 1 } as const;
-      return workshop.app.fetch(new Request(origin + path, { ...init, headers }), { remoteAddr });
-    };
+])("URLs in responses to %s begin with PUBLIC_URL (%s) or http or https: %s", (origin, publicUrl, base) => {
+  const arrive = createArrivals({
+    operations: OPERATIONS,
+    publicUrl,
+    clock: Date.now,
+    clientAddress: () => "",
+  });
+  const headers = {
+    ...{ "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
+    forwarded: "host=evil.example;proto=https",
+  };
+  const remoteAddr = { transport: "tcp", hostname: "192.0.2.1", port: 1 } as const;
 
-    const created = await send("/v1/things", { method: "POST", body: JSON.stringify(HAMMER) });
-    const listed = await send("/v1/things?limit=1", {});
-
-    assertEquals([created.status, listed.status], [201, 200]);
-    assertEquals(created.headers.get("location"), `${base}/v1/things/2`);
-    assertEquals(created.headers.get("content-location"), `${base}/v1/things/2`);
-    assertEquals(listed.headers.get("link")?.split("?")[0], `<${base}/v1/things`);
-  },
-);
+  assertEquals(arrive(new Request(`${origin}/v1/things`, { headers }), { remoteAddr }).base, base);
+});
 
 const GENERATED = /^[\da-f]{8}-[\da-f]{4}-\d+$/;
 
@@ -263,73 +231,6 @@ Deno.test("service sends no CORS headers for any path of operators, known or not
     }
     const missing = await service.fetch("GET /operators", { headers: ORIGIN });
     assertEquals(missing.headers.get("access-control-allow-origin"), "*");
-  }
-});
-
-const WRONG_KEY =
-  "The Idempotency-Key must be 1 to 255 visible ASCII characters other than the double quote, " +
-  "with or without double quotes around them.";
-const WRONG_TAG = 'If-Match must be * or entity tags in double quotes, such as "a3219ffc0c406b50".';
-const SURROGATE = { name: "\ud800" };
-const TAG = { "if-match": "a" };
-
-Deno.test.each<[message: string, target: string, json: object | undefined, headers: Record<string, string>]>([
-  [
-    "The query parameter limit must be an integer from 1 to 100. The query parameter state must be one of new, " +
-    "used, lost. The query parameter cursor must be a cursor from a Link header of this service.",
-    ...["GET /v1/things?limit=0&state=broken&cursor=x", undefined, {}] as const,
-  ],
-  [
-    `${WRONG_KEY} The field name must not contain half a surrogate pair. ` +
-    "The field weight must be a number, not a string.",
-    ...["POST /v1/things", { ...SURROGATE, weight: "1" }, { "idempotency-key": "a b" }] as const,
-  ],
-  [
-    `${WRONG_TAG} The field name must have 1 to 255 characters. The field weight must not have a fraction.`,
-    ...["PATCH /v1/things/9", { weight: 1.5, name: "" }, TAG] as const,
-  ],
-  [
-    "The query parameter state is unknown. The field name must be a string. The field ids is unknown. " +
-    "The field Weight is unknown; did you mean weight? The field x is unknown.",
-    ...["PATCH /v1/things/1?state=1", { ids: 1, name: 7, Weight: 2, x: 3 }, STRICT] as const,
-  ],
-  [
-    'The query parameter day is unknown; did you mean days? The query parameter "\\u{202e}" is unknown.',
-    ...["GET /v1/account/usage?day=1&%E2%80%AE=1", undefined, STRICT] as const,
-  ],
-])("service reports all faults of a request at once: %s", async (message, target, json, headers) => {
-  await using workshop = await Workshop.open();
-  await workshop.add({});
-
-  const response = await workshop.call(target, { json, headers });
-
-  assertEquals((await response.clone().json()).message, message);
-  await assertError(response, 400, "invalid_request");
-});
-
-Deno.test("service reports an invalid ID or a malformed body alone, before other faults, and a missing thing last", async () => {
-  await using workshop = await Workshop.open();
-  const text = { ...TAG, "content-type": "text/plain" };
-  const faulty = { json: SURROGATE, headers: TAG };
-
-  for (
-    const [target, request, status, code, message] of [
-      ["PATCH /v1/things/hammer", faulty, 404, "thing_not_found", /./],
-      ["DELETE /v1/things/hammer", { headers: TAG }, 404, "thing_not_found", /./],
-      [
-        "PATCH /v1/things/9",
-        { headers: { ...TAG, ...JSON_TYPE }, body: "{" },
-        400,
-        "invalid_json",
-        /^The body/,
-      ],
-      ["PATCH /v1/things/9", { headers: text, body: "{}" }, 400, "invalid_content_type", /^The Content-Type/],
-      ["PATCH /v1/things/9", faulty, 400, "invalid_request", /^If-Match .*\. The field name /],
-      ["DELETE /v1/things/9", { headers: TAG }, 400, "invalid_request", /^If-Match/],
-      ["PATCH /v1/things/9", { json: HAMMER }, 404, "thing_not_found", /./],
-    ] as const
-  ) {
-    await assertError(await workshop.call(target, request), status, code, message);
   }
 });
 

@@ -2,7 +2,7 @@ import { ACCESS } from "../../src/resource/access.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Incoming, operation } from "../../src/web/operation.ts";
 import { integer, object, oneOf, optional, text } from "../../src/web/schema.ts";
-import { ApiError } from "../../src/web/error.ts";
+import { ApiError, ERRORS } from "../../src/web/error.ts";
 import { allowOf, createMatcher, type Endpoint } from "../../src/web/router.ts";
 
 /** An operation that returns its input. */
@@ -12,6 +12,7 @@ const ECHO = operation({
   path: "/{name}",
   access: ACCESS.public,
   summary: "Echo",
+  isLenient: true,
   params: { name: text({ max: 3 }) },
   query: { limit: optional(integer(1, 100), 20), state: optional(oneOf(["new", "lost"])) },
   headers: { "X-One": optional(text({ max: 3 })), "X-Two": optional(text({ max: 3 })) },
@@ -75,18 +76,33 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
     { "x-one": "long", "x-two": "long" },
     { a: 1, b: -1, c: {}, d: [] },
   ],
+  [
+    "X-One must have 1 to 3 characters. The query parameter stat is unknown; did you mean state? " +
+    'The query parameter "\\u{202e}" is unknown. The field a must be a string. The field B is unknown; did you mean b?',
+    "?stat=1&%E2%80%AE=1",
+    { "x-one": "long", prefer: "handling=strict" },
+    { a: 1, b: 1, c: 2, B: 1 },
+  ],
 ])("answer() reports all faults at once: %s", async (faults, ...request) => {
   const error = await assertRejects(async () => await ECHO.respond(incoming(...request)), ApiError);
 
   assertEquals([error.kind.code, error.message], ["invalid_request", faults]);
 });
 
-Deno.test("answer() reports a fault in the path before all others", async () => {
-  const call = { ...incoming("?limit=0", {}, {}), params: { name: "Rover" } };
-  const error = await assertRejects(async () => await ECHO.respond(call), ApiError);
+Deno.test("answer() reports a fault in the path, and then a body that cannot be read, before all others", async () => {
+  const unreadable = new ApiError(ERRORS.invalid_json, "The body is empty.");
+  const call = { ...incoming("?limit=0", {}, {}), readBody: () => Promise.reject(unreadable) };
 
-  const message = "The path parameter name must have 1 to 3 characters.";
-  assertEquals([error.kind.code, error.message], ["invalid_request", message]);
+  for (
+    const [name, code, message] of [
+      ["Rover", "invalid_request", "The path parameter name must have 1 to 3 characters."],
+      ["Nut", "invalid_json", unreadable.message],
+    ] as const
+  ) {
+    const responding = async () => await ECHO.respond({ ...call, params: { name } });
+    const error = await assertRejects(responding, ApiError);
+    assertEquals([error.kind.code, error.message], [code, message]);
+  }
 });
 
 const LIST: Endpoint = { method: "GET", path: "/v1/things" };
