@@ -1,13 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertMatch } from "@std/assert";
-import { InFlight } from "../../src/app/in_flight.ts";
 import { createLog, errorRecord, LineWriter, type Output } from "../../src/app/log.ts";
 import { Metrics } from "../../src/app/metrics.ts";
 import { Counter } from "../../src/base/prometheus.ts";
 import { usageKey } from "../../src/limits/usage.ts";
 import { Invalid } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
-import { getBanned, JSON_TYPE } from "../support/client.ts";
+import { JSON_TYPE } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { KEYS } from "../support/things.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
@@ -220,8 +219,9 @@ Deno.test("service logs each request with its ID, address, route, account, durat
   using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
-  const closed = await service.createAccount();
+  const [closed, suspended] = [await service.createAccount(), await service.createAccount()];
   await service.accounts.change(closed.account.id, { closedAt: service.now });
+  await service.accounts.suspend(suspended.account.id, service.now);
   const pull = (controller: ReadableStreamDefaultController) => {
     service.now -= 1_000; // Setting the clock does not affect durations.
     time.now += 249.6;
@@ -237,6 +237,7 @@ Deno.test("service logs each request with its ID, address, route, account, durat
     await service.fetch("GET /v1/things", { key }),
     await service.fetch("GET /v1/things"),
     await service.fetch("GET /v1/things", { key: closed.apiKey }),
+    await service.fetch("GET /v1/things", { key: suspended.apiKey }),
     await service.fetch("OPTIONS /v1/things"),
   ];
   service.address = "2001:db8::/64";
@@ -255,35 +256,10 @@ Deno.test("service logs each request with its ID, address, route, account, durat
     ["11:59:59", ADDRESS, "GET", "/v1/things", 429, "rate_limit_minute", 0, id],
     ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "missing_api_key", 0, ""],
     ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "invalid_api_key", 0, ""],
+    ["11:59:59", ADDRESS, "GET", "/v1/things", 403, "account_suspended", 0, suspended.account.id],
     ["11:59:59", ADDRESS, "OPTIONS", "/v1/things", 204, "", 0, ""],
     ["11:59:59", "2001:db8::/64", "GET", "/health", 200, "", 0, ""],
   ]);
-});
-
-Deno.test("service logs the account of a refused request, and counts refusals by code", async () => {
-  const inFlight = new InFlight();
-  await using service = await Harness.open({ inFlight });
-  const { account: { id: accountId }, apiKey: key } = await service.createAccount("free");
-
-  await service.fetch("GET /v1/things", { key: `${key}x` });
-  await getBanned(service, key);
-  await service.app.settle();
-  await service.accounts.suspend(accountId, service.now);
-  await service.fetch("GET /v1/things", { key });
-  await inFlight.stop();
-  await service.fetch("GET /v1/things", { key });
-
-  const lines = service.accesses.map(({ status, code, accountId }) => [status, code, accountId]);
-  assertEquals([lines[0], ...lines.slice(-3)], [
-    [401, "invalid_api_key", ""],
-    [429, "key_banned", accountId],
-    [403, "account_suspended", accountId],
-    [503, "service_stopping", accountId],
-  ]);
-  const codes = [...service.metrics.refused.text().matchAll(/code="(\w+)"/g)].map(([, code]) => code);
-  assertEquals(codes, ["rate_limit_minute", "key_banned", "account_suspended", "service_stopping"]);
-  const until = "2027-01-15T12:05:00.000Z";
-  assertEquals(service.events, [{ time: TIME, event: "ban", accountId, until }]);
 });
 
 /** Sends a request whose handler throws this. */

@@ -59,13 +59,15 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans of its ow
   await using service = await Harness.open({ operatorToken: TOKEN });
   await using other = await Harness.open({ operatorToken: TOKEN });
   const { apiKey: key } = await service.createAccount();
-  const { apiKey: free } = await service.createAccount("free");
+  const { account: { id: accountId }, apiKey: free } = await service.createAccount("free");
   const before = await samplesOf(service);
 
   await call(service, key, "POST /v1/things", { json: HAMMER });
   await getBanned(service, free);
   await call(service, undefined, "PROPFIND /v1/things");
 
+  const time = "2027-01-15T12:00:00.000Z";
+  assertEquals(service.events, [{ time, event: "ban", accountId, until: "2027-01-15T12:05:00.000Z" }]);
   const after = await samplesOf(service);
   const grown = (name: string) => (after.get(name) ?? NaN) - (before.get(name) ?? 0);
   const counts = {
