@@ -100,8 +100,10 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
     CLIENT_ADDRESS_HEADER: "X-Forwarded-For",
     PUBLIC_URL: "https://store.example/base/",
     MAX_STALENESS_MS: "60000",
-    OPERATOR_TOKEN: TOKEN,
+    ACCESS_LOG: "json",
+    OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`,
     METRICS_TOKEN,
+    DENO_KV_ACCESS_TOKEN,
   });
   const remaining = async (server: ServerProcess, forwarded: string) =>
     (await call(server, undefined, LIST, { headers: { "x-forwarded-for": forwarded } })).remaining;
@@ -129,31 +131,20 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const metrics = await (await server.fetch("GET /metrics", { key: METRICS_TOKEN })).text();
   const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(metrics)?.[1]);
   assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
-});
 
-Deno.test("server logs a line of JSON per request, without secrets, if ACCESS_LOG is json", async () => {
-  const tokens = { OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN };
-  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json", ...tokens } });
-  const { server, key } = served;
-
-  const secrets = [TOKEN, OLD_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
-  for (
-    const [sent, trace] of [
-      [key, "trace-1"],
-      [`${key}x`, key],
-      ...secrets.map((one) => [key, one] as const),
-    ] as const
-  ) {
-    await call(server, sent, `${LIST}/77`, { headers: { "x-request-id": trace } });
+  const secrets = [own, TOKEN, OLD_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
+  for (const id of ["trace-1", ...secrets]) {
+    await call(server, own, `${LIST}/77`, {
+      headers: { "x-request-id": id, "x-forwarded-for": "192.0.2.3" },
+    });
   }
   const { code, stdout, errorLines } = await server.stop();
-
-  assertEquals(code, 0);
-  const records = stdout.trim().split("\n").map((line) => JSON.parse(line));
-  assertEquals(records.map(({ id, status, address, route }) => [id, status, address, route]), [
-    ["trace-1", 404, "127.0.0.1", `${PATH}/:${SHIPPED.id}`],
-    ["[secret]", 401, "127.0.0.1", `${PATH}/:${SHIPPED.id}`],
-    ...Array(4).fill(["[secret]", 404, "127.0.0.1", `${PATH}/:${SHIPPED.id}`]),
-  ]);
-  assertEquals(`${stdout}${errorLines}`.includes(key), false);
+  const records = stdout.trim().split("\n").slice(-6).map((line) => JSON.parse(line));
+  assertEquals(
+    records.map(({ id, status, address, route }) => [id, status, address, route]),
+    ["trace-1", ...secrets.map(() => "[secret]")].map((
+      id,
+    ) => [id, 404, "192.0.2.3", `${PATH}/:${SHIPPED.id}`]),
+  );
+  assertEquals([code, `${stdout}${errorLines}`.includes(own)], [0, false]);
 });
