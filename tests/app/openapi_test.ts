@@ -1,7 +1,6 @@
 // The OpenAPI documents: what they say is what the service does, and generators of clients can read it.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { interfaceForClients } from "../../src/app/document.ts";
-import { hasValidHost } from "../../src/app/request.ts";
 import { VERSION } from "../../src/app/version.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { ACCESS } from "../../src/resource/access.ts";
@@ -291,18 +290,6 @@ Deno.test("openApiDocument() has no pattern for names in responses, because rows
   assert(ThingCreation?.properties?.["name"]?.pattern);
   assertEquals(Thing?.properties?.["name"]?.pattern, undefined);
 });
-
-Deno.test.each(["a_b.example:65535", "-.", "192.0.2.1", "[::ffff:192.0.2.1]:1", "xn--bcher-kva.example"])(
-  "service sends a Location that is a URI as the document defines it to the Host %s",
-  (host) => {
-    const { schema = {} } = DOCUMENT.components.headers.Location ?? {};
-    const target = { origin: `http://${host}`, path: "/", query: "" };
-
-    assert(hasValidHost(new Request("http://localhost/", { headers: { host } }), target));
-    assertEquals(DESCRIPTION.problems(schema, `${target.origin}/v1/things/1`), []);
-    assert(DESCRIPTION.problems(schema, "things 1").length > 0);
-  },
-);
 
 Deno.test("Description.check() rejects a status, header, type or body that is not in the document", async () => {
   await using workshop = await Workshop.open();
