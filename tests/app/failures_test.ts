@@ -1,17 +1,17 @@
 // The store fails, is late, or has rows that cannot be read; and what runs beside requests.
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import manifest from "../../deno.json" with { type: "json" };
 import type { ErrorRecord, Log } from "../../src/app/log.ts";
 import { type Sweep, sweepAll, Sweeper } from "../../src/app/sweeper.ts";
-import { pause } from "../../src/base/time.ts";
+import { HOUR, MINUTE, pause } from "../../src/base/time.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
 import { ACCESS } from "../../src/resource/access.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, callAtOnce, tally, upTo } from "../support/client.ts";
-import { carryOut, type Commit, type Disturbance, fail } from "../support/fake_kv.ts";
+import { carryOut, type Commit, type Disturbance, fail, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-import { credentialFor, SAMPLES } from "../support/operations.ts";
+import { ALL, credentialFor, SAMPLES } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
@@ -150,6 +150,78 @@ Deno.test("service charges nothing to a key that it finds after it has returned 
 
   assertEquals(tally(replies), { "503 store_unavailable": 9 });
   assertEquals((await service.accounts.usage(id)).used, 0);
+});
+
+const WITH_KEY = SAMPLES.filter(({ operation }) => operation.access === ACCESS.key);
+const NOWHERE = "GET /v1/nothing";
+
+for (
+  const [what, trouble, logged, limit, left, reset] of [
+    ["hangs", (ended: Promise<void>) => ended.then(fail), "DeadlineExceeded", 5, 4, NOON + 12 * HOUR],
+    // What is known of the account is forgotten, so these are the limits of the address.
+    ["fails", fail, "StoreUnavailable (TypeError)", 60, 60, NOON + MINUTE],
+  ] as const
+) {
+  Deno.test(`service returns 503 with limit headers, logs the error, and counts nothing if KV ${what}`, async () => {
+    await using service = await RecordingService.open({ ...ALL, deadline: 500 });
+    const { account, apiKey: key } = await service.createAccount({ minute: 5, day: 5 });
+    await service.fetch(NOWHERE, { key });
+    const ended = Promise.withResolvers<void>();
+    service.disturbance = { read: () => trouble(ended.promise), commit: () => trouble(ended.promise) };
+    service.expectsErrors = true;
+    const targets = [...WITH_KEY.map(({ target }) => target), NOWHERE, "PUT /v1/things"];
+    const headers = { "x-request-id": "r1" };
+
+    const replies = Promise.all(targets.map((target) => call(service, key, target, { headers })));
+
+    for (const { status, headers, json, ...shown } of await service.time.until(replies, 10_000)) {
+      assertEquals([shown.limit, shown.remaining, shown.reset], [limit, left, reset / 1_000]);
+      assertEquals([headers.get("retry-after"), headers.get("x-request-id")], ["5", "r1"]);
+      const message = "The store does not respond. Try again shortly.";
+      assertEquals([status, json], [503, { code: "store_unavailable", message, status }]);
+    }
+    assertEquals(service.errors.map(({ id, error }) => [id, error]), targets.map(() => ["r1", logged]));
+    service.disturbance = {};
+    ended.resolve();
+    assertEquals((await service.fetch(NOWHERE, { key })).headers.get("x-ratelimit-remaining"), "3");
+    assertEquals((await service.beside().accounts.find(account.id))?.usage.used, 2);
+  });
+}
+
+Deno.test("service returns 401 without a key and serves public paths except /ready while KV hangs", async () => {
+  await using service = await RecordingService.open(ALL);
+  const ended = Promise.withResolvers<void>();
+  service.disturbance = { read: () => ended.promise.then(fail), commit: hang };
+  service.expectsErrors = true;
+
+  for (const { operation, target, status } of SAMPLES) {
+    const isReadiness = operation.id === "getReadiness";
+    if (operation.access === ACCESS.address) continue;
+    const expected = operation.access.hasCredential ? 401 : isReadiness ? 503 : status;
+    const response = await service.time.until(service.fetch(target), 10_000);
+    await response.body?.cancel();
+    assertEquals([target, response.status], [target, expected]);
+  }
+  service.disturbance = {};
+  ended.resolve();
+});
+
+Deno.test("service retries every two seconds to give leased permits back while KV fails", async () => {
+  await using service = await RecordingService.open();
+  const { time } = service;
+  const { account: { id }, apiKey } = await service.createAccount();
+  for (let calls = 0; calls < 20; calls++) await time.until(call(service, apiKey), 1_000);
+  service.disturbance = { read: fail, commit: fail };
+  service.forget();
+
+  await time.advance(10_000);
+  const attempts = service.reads.length + service.commits.length;
+  service.disturbance = {};
+  await time.advance(3_000);
+
+  assert(attempts >= 4 && attempts <= 12, `${attempts} times`);
+  const { used, leased } = await service.accounts.usage(id);
+  assertEquals([used, leased], [20, 0]);
 });
 
 Deno.test("/health and /ready report to anyone that the service is alive and ready", async () => {

@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { pause } from "../../src/base/time.ts";
 import { type Build, CommitInDoubt } from "../../src/engine/backend.ts";
 import { DeadlineExceeded, StoreUnavailable } from "../../src/engine/deadline.ts";
 import { FileBackend } from "../../src/engine/file.ts";
@@ -130,6 +131,17 @@ Deno.test("FileBackend delays reads until every one that hangs has ended", async
   sent[2]?.();
 
   assertEquals([before, after, await delayed], [2, 3, [null]]);
+});
+
+Deno.test("FileBackend gives an operation that another one delayed only what is left of its deadline", async () => {
+  using fixture = new Fixture();
+  const { backend, time, network } = fixture;
+  network.read = () => pause(DEADLINE + 60);
+  const first = assertRejects(() => backend.getMany([ROW]), DeadlineExceeded);
+  await time.advance(DEADLINE);
+  await first;
+
+  await assertRejects(() => time.until(backend.getMany([ROW]), DEADLINE), DeadlineExceeded);
 });
 
 Deno.test("FileBackend.close() closes its handles, except one on which an operation hangs", async () => {

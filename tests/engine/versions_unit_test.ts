@@ -108,6 +108,22 @@ Deno.test("Versions.check() returns at once after a recent read and reads again 
   await time.advance(300);
 });
 
+Deno.test("Versions.check() runs one read at a time in the background, however many calls arrive", async () => {
+  using fixture = new Fixture(1_000);
+  const { versions, time } = fixture;
+  fixture.latency = 200;
+  await fixture.check(300);
+
+  for (let ms = 0; ms < 5_000; ms += 10) {
+    assertEquals(versions.check(), undefined);
+    await time.advance(10);
+  }
+
+  // The first read, then one every 510 ms, started by the first call after half the permitted staleness.
+  assertEquals(fixture.reads, 11);
+  await time.advance(500);
+});
+
 Deno.test("Versions.check() ignores failed background reads until the last good read is too old", async () => {
   using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
