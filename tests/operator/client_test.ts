@@ -211,10 +211,12 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
   }
 });
 
-Deno.test("main() sends the first OPERATOR_TOKEN, and nothing if there is none", async () => {
+Deno.test("main() sends the first OPERATOR_TOKEN, and nothing without one or if the command needs the store", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const none = "There is no account with the id acct_1.";
+  const needsStore = "This command needs the store itself. Unset SERVICE_URL, and set KV_PATH.";
+  assertEquals([await operator.run("items things rebuild"), operator.err], [1, [needsStore]]);
 
   for (
     const [token, line] of [

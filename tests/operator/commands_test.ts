@@ -1,6 +1,5 @@
 // Commands on accounts and items, on a KV file.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { encodeJson } from "../../src/engine/mod.ts";
 import { addThing, call, getBanned, JSON_TYPE } from "../support/client.ts";
 import { Operator } from "../support/operator.ts";
 import { assertConsistent, storeName } from "../support/stored_rows.ts";
@@ -301,20 +300,4 @@ Deno.test("items things add adds a thing for an account or for none, and repeats
   assertEquals(operator.err, ["There is no open account with the id acct_9."]);
   assertEquals(await operator.run("items things add --name Saw"), 2);
   assertMatch(operator.err.join(), /^--weight is required/);
-});
-
-Deno.test("items rebuild works on the store itself, whatever it remembers, but not over HTTP", async () => {
-  await using operator = await Operator.start();
-  const { environment } = operator;
-  using kv = await Deno.openKv(environment.get("KV_PATH"));
-  await kv.set(["resources", "things"], encodeJson({ filters: ["isSpare"] }));
-
-  assertEquals([await operator.run("items things list"), operator.out], [1, []]);
-  assertStringIncludes(operator.err.join(), "run: deno task items things rebuild");
-  const rebuilt = "Rebuilt things: 0 items. Now start the release that declares them so.";
-  await assertPrints(operator, "items things rebuild", [], [rebuilt]);
-  assertEquals(await operator.run("items things list"), 0);
-  environment.set("SERVICE_URL", "http://localhost:1").set("OPERATOR_TOKEN", "0123456789".repeat(4));
-  assertEquals(await operator.run("items things rebuild"), 1);
-  assertEquals(operator.err, ["This command needs the store itself. Unset SERVICE_URL, and set KV_PATH."]);
 });
