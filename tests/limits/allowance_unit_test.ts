@@ -272,6 +272,16 @@ Deno.test("Allowance waits two seconds after a failure before it gives permits b
   assertEquals(tries, 1);
 });
 
+Deno.test("Allowance rejects waiting requests if a run fails, and grants the next ones", async () => {
+  using tenancy = new Tenancy();
+  tenancy.network.commit = fail;
+  const failed = await tenancy.time.until(Promise.allSettled([tenancy.ask(1), tenancy.ask(1)]), 20_000);
+  tenancy.network.commit = calmNetwork().commit;
+
+  assertEquals(failed.map(({ status }) => status), ["rejected", "rejected"]);
+  assertEquals(await tenancy.outcomes(1), ["ok"]);
+});
+
 Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, counted: number]>([
   ["counts", "another process used permits", { used: 10 }, {}, 3],
   ["drops", "the minute ended", { minute: LATER }, {}, 0],

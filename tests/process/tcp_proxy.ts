@@ -1,19 +1,15 @@
 // A TCP proxy that simulates a network.
 import { pause } from "../../src/base/time.ts";
 
-/** What a proxy does with a connection: passes it on, closes it, or swallows its bytes. */
-export type Treatment = "pass" | "refuse" | "swallow";
-
 /** A proxy to a port of this machine that can simulate a bad network. */
 export class TcpProxy implements AsyncDisposable {
-  /** What it does with new connections. */
-  treatment: Treatment = "pass";
+  /** Whether it closes new connections. */
+  refuses = false;
   readonly #listener: Deno.TcpListener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #target: number;
   readonly #latency: number;
   readonly #connections: Set<Deno.TcpConn> = new Set();
   readonly #silent: Set<Deno.TcpConn> = new Set();
-  readonly #swallowed: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #accepting: Promise<void>;
 
   /** Creates a proxy to the server at this URL, over a network with a round trip of `latency` ms. */
@@ -28,13 +24,9 @@ export class TcpProxy implements AsyncDisposable {
     return `http://127.0.0.1:${this.#listener.addr.port}/`;
   }
 
-  /**
-   * Swallows all bytes on existing connections, unnoticed by either end. Resolves once the first
-   * are swallowed.
-   */
-  silence(): Promise<void> {
+  /** Swallows all bytes on existing connections, unnoticed by either end. */
+  silence(): void {
     for (const connection of this.#connections) this.#silent.add(connection);
-    return this.#swallowed.promise;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -50,9 +42,8 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   async #serve(near: Deno.TcpConn): Promise<void> {
-    if (this.treatment === "refuse") return close(near);
+    if (this.refuses) return close(near);
     this.#connections.add(near);
-    if (this.treatment === "swallow") return void this.#silent.add(near);
     try {
       const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target });
       this.#connections.add(far);
@@ -69,10 +60,7 @@ export class TcpProxy implements AsyncDisposable {
     let delivered: Promise<void> = Promise.resolve();
     try {
       for (let length; (length = await from.read(buffer)) !== null;) {
-        if (this.#silent.has(from)) {
-          this.#swallowed.resolve();
-          continue;
-        }
+        if (this.#silent.has(from)) continue;
         const [bytes, arrival] = [buffer.slice(0, length), performance.now() + this.#latency / 2];
         delivered = delivered.then(() => deliver(bytes, to, arrival)).catch(() => {}); // The other end may have closed.
       }

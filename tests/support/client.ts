@@ -1,5 +1,4 @@
 // Requests to the service, in this process or another, and parsed responses.
-import type { Thing } from "./things.ts";
 import { jumpAhead } from "./time.ts";
 
 // If a test fails and then its harness, too, the report shows the failure of the test as the cause.
@@ -129,18 +128,6 @@ export function addThing(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Reply> {
   return call(service, key, "POST /v1/things", { headers, json: { name, weight: 1 } });
-}
-
-/** Reads every page of the catalogue. */
-export async function listThings(service: Callable, key: string): Promise<Pick<Thing, "id" | "name">[]> {
-  const things: Thing[] = [];
-  for (let target: string | undefined = "GET /v1/things?limit=100"; target !== undefined;) {
-    const reply: Reply = await call(service, key, target);
-    if (!Array.isArray(reply.json)) throw new TypeError(`Not a list of things: ${outcome(reply)}`);
-    things.push(...reply.json);
-    target = nextTarget(reply);
-  }
-  return things;
 }
 
 /** The request for the next page; undefined if there is none. */

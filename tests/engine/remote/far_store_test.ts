@@ -41,13 +41,13 @@ class FarStore implements AsyncDisposable {
 Deno.test("server waits while its KV Connect server is not up yet, and exits 0 if it is stopped meanwhile", async () => {
   await using far = await FarStore.create();
   const { key } = await far.file.createAccount();
-  far.proxy.treatment = "refuse";
+  far.proxy.refuses = true;
   await using server = new ServerProcess(far.asServer);
   await using stopped = new ServerProcess(far.asServer);
   for (const waiting of [stopped, server]) await waiting.wrote("stderr", /^Waiting/m);
   assertEquals((await stopped.stop()).code, 0);
 
-  far.proxy.treatment = "pass";
+  far.proxy.refuses = false;
   await server.listening();
   const answer = await addItem(server, key);
   const { code, errorLines } = await server.stop();
