@@ -10,6 +10,7 @@ import { seededRandom } from "../support/time.ts";
 
 const REQUESTS = Number(Deno.env.get("FUZZ_REQUESTS") || 1_000);
 const SEED = Number(Deno.env.get("FUZZ_SEED") || "20301206");
+const random = seededRandom(SEED);
 const AFTER_SUNSET = SUNSET + 86_400_000;
 
 /** Samples that change neither the account nor its key, so requests stay admitted. */
@@ -64,16 +65,15 @@ interface Sent {
 }
 
 Deno.test("service returns documented responses to random requests", async () => {
-  const random = new Random(SEED);
   await using service = await Harness.open(ALL);
   const credentials = await createCredentials(service);
   const statuses = new Set<number>();
   let etag = "*";
   for (let count = 1; count <= REQUESTS; count++) {
-    if (random.chance(0.01)) service.now += random.below(90_000);
+    if (chance(0.01)) service.now += below(90_000);
     if (count === REQUESTS * 0.9) service.now = AFTER_SUNSET;
-    service.address = `192.0.2.${random.below(40)}`;
-    const sent = randomRequest(random, credentials, etag);
+    service.address = `192.0.2.${below(40)}`;
+    const sent = randomRequest(credentials, etag);
     try {
       const { target, headers, body, broken } = sent;
       const init = { headers: new Headers(headers), body: broken ? brokenStream() : body };
@@ -126,63 +126,63 @@ async function createCredentials(service: Harness): Promise<string[]> {
   return [...[...good, ...refused, ...typos].map((key) => `Bearer ${key}`), ...odd];
 }
 
-function randomRequest(random: Random, credentials: readonly string[], etag: string): Sent {
-  const call = random.chance(0.7) ? random.pick(CALLS) : `${random.pick(METHODS)} ${randomPath(random)}`;
+function randomRequest(credentials: readonly string[], etag: string): Sent {
+  const call = chance(0.7) ? pick(CALLS) : `${pick(METHODS)} ${randomPath()}`;
   const inputs = INPUTS_OF.get(call) ?? INPUTS;
-  const target = call.replace(/\/1$/, `/${1 + random.below(60)}`);
-  const isForOperator = call.includes("/operator/") && random.chance(0.8);
-  const authorization = isForOperator ? `Bearer ${ALL.operatorToken}` : random.pick(credentials);
-  const type = random.chance(0.9) ? "application/json" : random.pick(TYPES);
-  const headers = random.list(2, (): [string, string] => [random.pick(HEADERS), random.pick(VALUES)]);
+  const target = call.replace(/\/1$/, `/${1 + below(60)}`);
+  const isForOperator = call.includes("/operator/") && chance(0.8);
+  const authorization = isForOperator ? `Bearer ${ALL.operatorToken}` : pick(credentials);
+  const type = chance(0.9) ? "application/json" : pick(TYPES);
+  const headers = some(2, (): [string, string] => [pick(HEADERS), pick(VALUES)]);
   headers.push(["content-type", type]);
-  if (random.chance(0.2)) headers.push(["idempotency-key", random.pick(["a", '"b"', "c"])]);
-  if (random.chance(0.1)) headers.push(["if-none-match", random.pick(["*", etag])]);
-  if (random.chance(0.5)) {
-    headers.push(["if-match", random.pick(["*", etag, `"a", ${etag}`, '"a"', `W/${etag}`])]);
+  if (chance(0.2)) headers.push(["idempotency-key", pick(["a", '"b"', "c"])]);
+  if (chance(0.1)) headers.push(["if-none-match", pick(["*", etag])]);
+  if (chance(0.5)) {
+    headers.push(["if-match", pick(["*", etag, `"a", ${etag}`, '"a"', `W/${etag}`])]);
   }
   if (authorization !== "") headers.push(["authorization", authorization]);
-  const bodiless = /^(get|head) /i.test(target) || random.chance(0.05);
+  const bodiless = /^(get|head) /i.test(target) || chance(0.05);
   return {
-    target: target + randomQuery(random, inputs),
+    target: target + randomQuery(inputs),
     headers,
-    body: bodiless ? null : randomBody(random, inputs),
-    broken: !bodiless && random.chance(0.03),
+    body: bodiless ? null : randomBody(inputs),
+    broken: !bodiless && chance(0.03),
   };
 }
 
-function randomPath(random: Random): string {
-  if (random.chance(0.6)) return random.pick(PATHS);
-  if (random.chance(0.3)) return `/v1/things/${random.pick([...NUMBERS, ...ESCAPES])}`;
-  return `/${random.list(5, () => random.pick([...SEGMENTS, ...ESCAPES])).join("/")}`;
+function randomPath(): string {
+  if (chance(0.6)) return pick(PATHS);
+  if (chance(0.3)) return `/v1/things/${pick([...NUMBERS, ...ESCAPES])}`;
+  return `/${some(5, () => pick([...SEGMENTS, ...ESCAPES])).join("/")}`;
 }
 
-function randomQuery(random: Random, inputs: readonly InputMember[]): string {
-  const names = random.chance(0.8) ? namesIn("query", inputs) : PARAMETERS;
-  if (names.length === 0 || random.chance(0.5)) return "";
+function randomQuery(inputs: readonly InputMember[]): string {
+  const names = chance(0.8) ? namesIn("query", inputs) : PARAMETERS;
+  if (names.length === 0 || chance(0.5)) return "";
   const values = [...NUMBERS, ...CHOICES, ...CHOICES, ...ESCAPES, ""];
-  return `?${random.list(3, () => `${random.pick(names)}=${random.pick(values)}`).join("&")}`;
+  return `?${some(3, () => `${pick(names)}=${pick(values)}`).join("&")}`;
 }
 
 /** JSON text, mostly of these inputs, and sometimes corrupted. */
-function randomBody(random: Random, inputs: readonly InputMember[]): string | Uint8Array<ArrayBuffer> {
-  if (random.chance(0.1)) return random.pick(DOCUMENTS);
-  const fields = inputs.filter(({ place }) => place === "body").filter(() => random.chance(0.9));
-  const members = fields.map(({ name, schema }) => `"${name}":${randomValue(random, schema)}`);
-  if (random.chance(0.2)) members.push(random.pick(MEMBERS));
+function randomBody(inputs: readonly InputMember[]): string | Uint8Array<ArrayBuffer> {
+  if (chance(0.1)) return pick(DOCUMENTS);
+  const fields = inputs.filter(({ place }) => place === "body").filter(() => chance(0.9));
+  const members = fields.map(({ name, schema }) => `"${name}":${randomValue(schema)}`);
+  if (chance(0.2)) members.push(pick(MEMBERS));
   const text = `{${members.join(",")}}`;
-  if (random.chance(0.1)) return text.slice(0, random.below(text.length));
-  if (random.chance(0.9)) return text;
+  if (chance(0.1)) return text.slice(0, below(text.length));
+  if (chance(0.9)) return text;
   const bytes = new TextEncoder().encode(text);
-  bytes[random.below(bytes.length)] = random.below(256);
+  bytes[below(bytes.length)] = below(256);
   return bytes;
 }
 
 /** A value for a field, mostly valid. */
-function randomValue(random: Random, { type, enum: values, items }: JsonSchema): string {
-  if (values) return `"${random.pick([...values, ...values, ...values, "Lost"].map(String))}"`;
-  if (items) return `[${random.list(3, () => randomValue(random, items))}]`;
-  if (type === "boolean") return random.pick(BOOLEANS);
-  return random.pick(type === "integer" ? INT64 : STRINGS);
+function randomValue({ type, enum: values, items }: JsonSchema): string {
+  if (values) return `"${pick([...values, ...values, ...values, "Lost"].map(String))}"`;
+  if (items) return `[${some(3, () => randomValue(items))}]`;
+  if (type === "boolean") return pick(BOOLEANS);
+  return pick(type === "integer" ? INT64 : STRINGS);
 }
 
 function namesIn(place: string, inputs: readonly InputMember[]): string[] {
@@ -193,29 +193,20 @@ function words(text: string): string[] {
   return text.split(" ");
 }
 
-/** Random choices, repeatable by seed. */
-class Random {
-  readonly #next: () => number;
+/** A random integer from 0 to `bound`, exclusive. */
+function below(bound: number): number {
+  return Math.floor(random() * bound);
+}
 
-  constructor(seed: number) {
-    this.#next = seededRandom(seed);
-  }
+function chance(probability: number): boolean {
+  return random() < probability;
+}
 
-  /** An integer from 0 to `bound`, exclusive. */
-  below(bound: number): number {
-    return Math.floor(this.#next() * bound);
-  }
+function pick(items: readonly string[]): string {
+  return items[below(items.length)] ?? "";
+}
 
-  chance(probability: number): boolean {
-    return this.below(1_000_000) < probability * 1_000_000;
-  }
-
-  pick(items: readonly string[]): string {
-    return items[this.below(items.length)] ?? "";
-  }
-
-  /** Up to `most` results of `make`. */
-  list<Item>(most: number, make: () => Item): Item[] {
-    return Array.from({ length: this.below(most + 1) }, make);
-  }
+/** Up to `most` results of `make`. */
+function some<Item>(most: number, make: () => Item): Item[] {
+  return Array.from({ length: below(most + 1) }, make);
 }
