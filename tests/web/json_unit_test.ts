@@ -87,7 +87,7 @@ Deno.test.each([
   ['"[[1,2],{"', 1, 0],
   ['["\\"[,[,","\\\\",["a\\u0022,"]]', 5, 2],
   ['{"[,{":"é,[🐶"}', 2, 1],
-  ['[ {\n} ,\t[ [] , "" ]\r]', 5, 3],
+  ["[ {\n} , [\t], [[\r],[ ]]]", 6, 3],
 ])("exceededBound() counts the values and levels of %s: %i and %i", (json, values, levels) => {
   assertBounds(json, { values, levels });
 });

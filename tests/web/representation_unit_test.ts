@@ -1,7 +1,7 @@
 import { assertEquals, assertNotEquals, assertStrictEquals } from "@std/assert";
 import { etagOf } from "../../src/web/etag.ts";
 import { CompressedText, Representation } from "../../src/web/representation.ts";
-import { createResponse, jsonResponse, ownOf } from "../../src/web/response.ts";
+import { createResponse, ownOf } from "../../src/web/response.ts";
 
 const TEXT = `${"Hammer ".repeat(1_000)} é`;
 const CONTENT = new CompressedText(TEXT, "text/plain", { "x-own": "a" });
@@ -50,17 +50,6 @@ Deno.test("CompressedText shares one response of each kind, and sends its own he
 });
 
 const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
-
-Deno.test("createResponse() and jsonResponse() add the common headers to those given", async () => {
-  const empty = createResponse(null, { status: 204, headers: { allow: "GET" } });
-  const json = jsonResponse('{"id":9007199254740993}', { headers: { location: "/v1/things/1" } });
-
-  assertEquals([empty.status, empty.body, json.status], [204, null, 200]);
-  assertEquals(Object.fromEntries(empty.headers), { ...ALWAYS, allow: "GET" });
-  const headers = { ...ALWAYS, "content-type": "application/json", location: "/v1/things/1" };
-  assertEquals(Object.fromEntries(json.headers), headers);
-  assertEquals(await json.text(), '{"id":9007199254740993}');
-});
 
 const TAG = etagOf("[]");
 
