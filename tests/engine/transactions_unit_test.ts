@@ -25,6 +25,18 @@ Deno.test("run() puts simultaneous transactions in one commit, each based on the
   for (const { rows: [row] } of done.slice(0, 50)) assertEquals(numberIn(row?.entry ?? null), 50);
 });
 
+Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
+  const process = Process.on(new FakeKv());
+  const reading = (number: number): Transaction<undefined> => ({
+    reads: upTo(3).map((row) => ["a", number, row]),
+    decide: () => {},
+  });
+
+  await Promise.all(upTo(7).map((number) => process.run(reading(number))));
+
+  assertEquals(process.reads.map((keys) => keys.length), [9, 9, 3]);
+});
+
 Deno.test.each<[string, number, (number: number) => Transaction<Decided>, number]>([
   ["the checks that KV allows", 120, (number) => counting("a", number), 99],
   ["800 KB", 12, (number) => filling(number, 1, "", 60_000), 10],
