@@ -95,22 +95,6 @@ Deno.test("service reads an account once if its first 500 requests arrive at onc
   }
 });
 
-Deno.test("service needs few commits at a high rate", async () => {
-  await using service = await RecordingService.open();
-  const { time } = service;
-  const { account: { id }, apiKey } = await service.createAccount();
-
-  for (let remaining = 999; remaining >= 500; remaining--) {
-    assertEquals((await call(service, apiKey, NOWHERE)).remaining, remaining);
-    await time.advance(1);
-  }
-
-  assertLessOrEqual(service.commits.length, 50);
-  await time.advance(1_000);
-  const usage = await service.accounts.usage(id);
-  assertEquals([usage.used, usage.leased], [500, 0]);
-});
-
 Deno.test("service reads and writes no rows of exhausted, banned and closed accounts while others send requests", async () => {
   await using service = await RecordingService.open();
   const limits = ["free", { minute: 3, day: 9 }, FIVE, FIVE] as const;

@@ -113,29 +113,6 @@ for (const { operation, target, what, request } of CHANGES) {
   });
 }
 
-Deno.test("service logs nothing if a key turns out to be revoked after it has returned 503", async () => {
-  let isAnswered = false;
-  const clientAddress = () => {
-    if (isAnswered) throw new TypeError("Request closed"); // As Deno does.
-    return "192.0.2.1";
-  };
-  await using service = await RecordingService.open({ clientAddress, deadline: 8_000 });
-  const { time } = service;
-  const [revoked, other] = [await service.createAccount(), await service.createAccount()];
-  await call(service, revoked.apiKey);
-  await service.accounts.close(revoked.account.id);
-  await call(service, other.apiKey); // Its check of versions shows that an account has changed.
-  service.disturbance = {
-    read: (keys) => keys.some(([table]) => table === "accounts") ? pause(6_000) : undefined,
-  };
-
-  const { status } = await time.until(call(service, revoked.apiKey), 6_000);
-  isAnswered = true;
-  await time.advance(20_000);
-
-  assertEquals([status, service.errors], [503, []]);
-});
-
 Deno.test("service charges nothing to a key that it finds after it has returned 503", async () => {
   await using service = await RecordingService.open({ deadline: 8_000 });
   const { time } = service;
@@ -300,21 +277,6 @@ Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and co
   assertEquals(errors.map(({ at: _, ...record }) => record), [
     { time: "2027-01-15T12:00:00.000Z", id: "", route: "sweep", error: "TypeError" },
   ]);
-});
-
-Deno.test("sweepAll() pauses after each step for three times its duration, at most 500 ms", async () => {
-  using time = new VirtualTime();
-  const begun: number[] = [];
-  const lengths = [10, 100, 1_000, 1];
-  const sweep = async () => {
-    await pause(lengths[begun.push(time.now) - 1] ?? 0);
-    return begun.length < lengths.length;
-  };
-
-  await time.until(sweepAll([sweep], NOON, logTo([])), 10_000);
-
-  assertEquals(begun, [0, 40, 440, 1_940]);
-  assertEquals(time.now, 1_941);
 });
 
 Deno.test("createService() sweeps expired rows of every kind", async () => {

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { createRefusals, withLimitHeaders } from "../../src/app/limit_responses.ts";
 import { decisionOn, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { shared } from "../../src/web/response.ts";
-import { call, getBanned } from "../support/client.ts";
+import { call } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { NOON } from "../support/time.ts";
 
@@ -165,15 +165,4 @@ Deno.test("service shows an uncharged request the limits of its account if that 
   await service.accounts.suspend(account.id, service.now);
   assertEquals((await call(service, key)).status, 403);
   assertEquals(await shown(key), [60, 59]);
-});
-
-Deno.test("service shows an uncharged request when the ban of its account ends", async () => {
-  await using service = await Harness.open();
-  const { apiKey: key } = await service.createAccount({ minute: 2, day: 10 });
-  await getBanned(service, key, 2);
-  const refused = await call(service, key);
-
-  const { remaining, reset } = await call(service, key, "OPTIONS /v1/things");
-
-  assertEquals([refused.code, remaining, reset], ["key_banned", 0, refused.reset]);
 });

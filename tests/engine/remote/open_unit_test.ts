@@ -386,22 +386,6 @@ Deno.test("Connection delays new handles for half a minute while eight generatio
   assertEquals(fixture.reopenings, 11);
 });
 
-Deno.test.each([
-  ["", 0, 0],
-  [", and opens no others, if it needs new ones", 0, 1],
-  [", and does not wait for others that hang", 8, 1],
-])("Connection.close() closes the handles%s", async (_, lost, hanging) => {
-  using fixture = new Fixture();
-  await fixture.lose(lost);
-  fixture.handlesOf("read", hanging);
-  await fixture.time.advance(DEADLINE);
-  fixture.closed.length = 0;
-
-  await fixture.time.until(fixture.connection.close(), 500);
-
-  assertEquals(fixture.closed, ["a", "b"]);
-});
-
 Deno.test("Connection.close() also closes handles that are still being opened", async () => {
   using fixture = new Fixture("ab", { ignoresSignal: true });
   fixture.start();

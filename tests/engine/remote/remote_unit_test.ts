@@ -3,7 +3,7 @@ import { type Build, CommitInDoubt, type CommitResult } from "../../../src/engin
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { RemoteBackend } from "../../../src/engine/remote/remote.ts";
 import { DAY, HOUR, pause } from "../../../src/base/time.ts";
-import { calmNetwork, FakeKv, hang, type Network } from "../../support/fake_kv.ts";
+import { calmNetwork, fail, FakeKv, hang, type Network } from "../../support/fake_kv.ts";
 import { VirtualTime } from "../../support/time.ts";
 import { testBackend } from "../backend_rules.ts";
 import { onServer } from "./server.ts";
@@ -235,6 +235,16 @@ Deno.test("RemoteBackend.commit() fences every commit in doubt and reuses its la
   assertEquals([fixture.version, fixture.markers], [undefined, 2]);
 });
 
+Deno.test("RemoteBackend.commit() abandons no marker if a read fails while it opens a lane", async () => {
+  using fixture = new Fixture();
+  fixture.network.read = fail;
+  fixture.setFates("arrives twice");
+  await assertRejects(() => fixture.commit(setRow), StoreUnavailable);
+  fixture.network.read = calmNetwork().read;
+
+  assertEquals([(await fixture.commit(setRow)).ok, fixture.markers], [true, 1]);
+});
+
 Deno.test.each([["sends", false, 0n], ["repeats", true, 1n]] as const)(
   "RemoteBackend.commit() stays in doubt if another process removes its marker before the client %s it",
   async (_, isRepeated, count) => {
@@ -268,18 +278,6 @@ Deno.test("CommitInDoubt.findOut() is not deceived if its lane was opened again 
   assertEquals(open?.().ok, true);
 
   await assertRejects(() => doubt.findOut(() => true), CommitInDoubt);
-});
-
-Deno.test("RemoteBackend.commit() uses a new lane at once if the fence of a commit in doubt finds no marker", async () => {
-  using fixture = await Fixture.warm();
-  fixture.setFates("never arrives");
-  await fixture.giveUp();
-  await fixture.removeMarkers();
-
-  const result = await fixture.commit(refuse);
-
-  assertEquals([result.ok, fixture.markers, fixture.version], [false, 1, undefined]);
-  assertEquals(fixture.release(), [false]);
 });
 
 Deno.test.each([["later", 13], ["earlier", -13]])(
