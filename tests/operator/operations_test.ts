@@ -242,18 +242,6 @@ Deno.test("updateAccount() changes plan, limits and suspension at the next reque
   assertEquals([resumed.state, resumed.suspendedAt], ["active", null]);
 });
 
-Deno.test("rotateAccountKey() ends every earlier key at once, unless graceSeconds keeps the current one", async () => {
-  await using service = await OperatedService.open();
-  const { account: { id }, apiKey } = await service.createAccount();
-  const rotate = `POST ${ACCOUNTS}/${id}/rotate`;
-
-  const { apiKey: second } = await service.done(rotate, { graceSeconds: 60 });
-  assertEquals(await service.answerTo(apiKey), 200);
-  await service.done(rotate, {});
-
-  for (const key of [apiKey, second]) assertEquals(await service.answerTo(key), "invalid_api_key");
-});
-
 const REFERRED = { ...NEW, reference: "customer-7" };
 
 Deno.test.each<[path: string, json: object]>([["", REFERRED], ["/batch", { accounts: [REFERRED] }]])(
