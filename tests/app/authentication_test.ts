@@ -190,17 +190,3 @@ Deno.test("service serves a new key from a spent address as soon as it has a rea
   assertEquals(tally([...served, again]), { 200: 51 });
   assertEquals(remainders([...served, again]), upTo(1_000).slice(-51));
 });
-
-Deno.test("service uses up none of a spent address's reads for a key that it knows is revoked", async () => {
-  await using service = await RecordingService.open();
-  const [ended, other] = [await service.createAccount(), await service.createAccount()];
-  await call(service, ended.apiKey);
-  await service.accounts.change(ended.account.id, { closedAt: service.now });
-  await service.time.until(call(service, ended.apiKey), 1_000);
-  await callAtOnce(60, [service]);
-
-  const replies = await callAtOnce(10, [service], ended.apiKey);
-
-  assertEquals(tally(replies), { "429 rate_limit_minute": 10 });
-  assertEquals((await call(service, other.apiKey)).status, 200);
-});
