@@ -8,12 +8,9 @@ import {
   type Debt,
   decideRun,
   type Demand,
-  detach,
   joined,
-  type Lease,
   NO_DEBT,
   owing,
-  spent,
 } from "../../src/limits/lease.ts";
 import {
   changeLimits,
@@ -130,18 +127,6 @@ Deno.test.each<[string, Returned, Partial<Usage>]>([
   ["gives back no more permits of an earlier minute than were used", { ...EARLIER, unused: 31 }, {}],
 ])("giveBack() %s", (_, given, after) => {
   assertEquals(giveBack(USED, given), { ...USED, ...after });
-});
-
-Deno.test("giveBack() gives back no permits of a minute that was moved back, even when it comes again", () => {
-  const ahead = NOON + 10 * MINUTE;
-  const { usage, ahead: size } = take(NOW, { minute: 100, day: 1_000 }, { waiting: 4, ahead: 12 }, ahead);
-  const lease = { epoch: usage.epoch, minute: ahead, size, unused: size };
-  assertEquals([size, giveBack(usage, lease).used], [12, 4]);
-
-  const moved = roll(usage, NOON);
-  const again = roll(roll(moved, NOON + MINUTE), ahead);
-
-  assertEquals([moved, again].map((usage) => [usage.used, giveBack(usage, lease).used]), [[16, 16], [0, 0]]);
 });
 
 const LIMITS = { minute: 2, day: 5 };
@@ -313,15 +298,6 @@ Deno.test("joined() adds up refusals of the same minute, and otherwise keeps tho
   assertEquals([joined(now, later), joined(later, now)], [later, later]);
 });
 
-Deno.test("detach() returns what is left and used, and spent() what is used", () => {
-  const lease: Lease = {
-    ...{ epoch: 0, minute: NOON, limits: LIMITS },
-    ...{ left: 4, used: 3, low: 5, takenAt: 0 },
-  };
-
-  assertEquals([detach(lease), spent(lease)], [returned(7, 4), returned(3, 0)]);
-});
-
 Deno.test("decideRun() settles debts before it takes permits", () => {
   const debt = [returned(5, 3), returned(1, 0)].reduce(owing, NO_DEBT);
   const before = { used: 60, usedToday: 60, leased: 9, leasedToday: 9 };
@@ -385,15 +361,6 @@ Deno.test.each([["minute", { used: 2 }], ["day", { usedToday: 9 }]] as const)(
 
 const FULL = { used: 60, usedToday: 60, noLeasesUntil: NEXT };
 
-Deno.test("decideRun() begins no ban for strikes of a minute that is over, or without a new one", () => {
-  const refusals = { minute: NOON, first: 0, count: 300, strikes: 300 };
-  const late = decideOn({}, { debt: { ...NO_DEBT, refusals }, requests: [A] }, undefined, NEXT);
-  const { refused, usage } = decideOn({ ...FULL, strikes: 300 }, { requests: [A] });
-
-  assertEquals([late.granted, late.usage.bans], [[A], 0]);
-  assertEquals([refused, usage.bans], [[{ request: A, refusal: "minute" }], 0]);
-});
-
 Deno.test.each<[string, Partial<Usage>, Asking, Refusal]>([
   ["of a request that is spared", FULL, { at: Infinity, isSpared: true }, "minute"],
   ["during a ban", { bannedUntil: NEXT }, A, "ban"],
@@ -446,16 +413,6 @@ Deno.test("AnonymousLimiter.giveBack() frees a request of the current minute, bu
   assertEquals(limiter.take("a", NOON).refusal, "minute");
   limiter.giveBack("a", current);
   assertEquals([1, 2].map(() => limiter.take("a", NOON).refusal), [undefined, "minute"]);
-});
-
-Deno.test("AnonymousLimiter.peek() counts nothing, and recognizes a new minute", () => {
-  const limiter = new AnonymousLimiter();
-  limiter.take("a", NOON);
-  const remaining = (address: string, now: number) => limiter.peek(address, now).minute.remaining;
-
-  assertEquals([remaining("a", NOON), remaining("a", NOON)], [59, 59]);
-  assertEquals([remaining("b", NOON), remaining("a", NEXT)], [60, 60]);
-  assertEquals(limiter.take("a", NOON).minute.remaining, 58);
 });
 
 Deno.test("AnonymousLimiter remembers at most 20,000 addresses, and prefers the most active ones", () => {
