@@ -62,27 +62,20 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
 
   await tryAll([
     ["OPTIONS *", rawRequest("OPTIONS *"), 204],
-    ["OPTIONS of an unknown path", rawRequest("OPTIONS /nothing"), 404],
     ["TRACE", send(`TRACE ${PATH}`), 405],
-    ["a lowercase method", send(`get ${PATH}`), 405],
     ["a long method", send(`${"A".repeat(2_000)} ${PATH}`), 405],
     ["CONNECT", send("CONNECT localhost:80"), unlisted],
     ["a method that is not a token", send(`G@T ${PATH}`), "refused"],
-    ["a long path", get(`${PATH}/${LONG.slice(0, 8_000)}`), 404],
     ["an absurdly long path", get(`${PATH}/${LONG}`), "refused"],
     ["an absurdly long header", send(LIST, { "x-long": LONG }), "refused"],
     ["200 headers", send(LIST, Object.fromEntries(upTo(200).map((name) => [`x-${name}`, "1"]))), "refused"],
-    ["two slashes before the path", get(`/${PATH}`), 404],
     ["a path above the root", get("/.."), 404],
     ["a path with a .. segment", get(`/v1/..${PATH}`), 404],
     ["an escaped .. segment", get(`/v1/x/%2e%2e/${SHIPPED.name}`), 404],
-    ["an escaped slash", get(`/v1%2F${SHIPPED.name}`), 404],
     ["the absolute form", get(`http://localhost${PATH}`), 200],
     ["the absolute form with another host", get(`http://other.example${PATH}`), 200],
     ["the absolute form with an invalid host", get(`http://other.example;a='b'${PATH}`), 400],
     ["the absolute form without a path", send("POST http://other.example"), unlisted],
-    ["a malformed escape", get(`${PATH}/%zz`), 404],
-    ["an escaped NUL", get(`${PATH}/%00`), 404],
     ["a space in the path", get(`${PATH} 1`), "refused"],
     ["a non-ASCII letter in the path", get(`${PATH}/é`), "refused"],
     ["a fragment", get(`${PATH}#1`), 404],
@@ -99,14 +92,12 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
     ["an unknown version", plain(`${LIST} HTTP/3.7`, "host: a"), "refused"],
     ["a header without a colon", list("host: a", "nonsense"), "refused"],
     ["a NUL in a header", list("host: a", "x: \0"), "refused"],
-    ["a non-ASCII letter in a header", send(LIST, { "x-a": "é" }), 200],
     ["empty lines before the request", `\r\n\r\n${get(PATH)}`, 200],
     ["a TLS handshake", "\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n", "refused"],
   ]);
 });
 
 Deno.test("server responds correctly to unusual request bodies and stays up", async () => {
-  const twice = (name: string, value: string) => post({ [name]: `${value}\r\n${name}: ${value}` }, ITEM);
   const { authorization } = jsonHeaders(served.key);
 
   await tryAll([
@@ -116,22 +107,19 @@ Deno.test("server responds correctly to unusual request bodies and stays up", as
     ["a length that is too large, before the body", post({ "content-length": "12582912" }), 413],
     ["a length beyond int64", post({ "content-length": "9".repeat(30) }), "refused"],
     ["a negative length", post({ "content-length": "-1" }, ITEM), "refused"],
-    ["a length that is too short", post({ "content-length": "5" }, ITEM), 400],
-    ["two lengths, before the body", twice("content-length", "300000000"), 400],
-    ["no body", post({}), 400],
+    [
+      "two lengths, before the body",
+      post({ "content-length": "300000000\r\ncontent-length: 300000000" }, ITEM),
+      400,
+    ],
     ["a body in chunks", post(CHUNKED, chunk(ITEM) + chunk("")), 201],
-    ["a newline after it in its chunk", post(CHUNKED, chunk(`${ITEM}\n`) + chunk("")), 201],
     ["the largest body in chunks", post(CHUNKED, chunk(ITEM.padEnd(MAX_BYTES)) + chunk("")), 201],
     ["a body in chunks that is too large", post(CHUNKED, chunk(ITEM.padEnd(MAX_BYTES + 1))), 413],
-    ["no bytes in chunks", post(CHUNKED, chunk("")), 400],
-    ["a body in 1,000 chunks and more", post(CHUNKED, chunk(" ").repeat(1_100) + chunk("")), 400],
     ["two transfer codings", post({ "transfer-encoding": "gzip, chunked" }, chunk(ITEM) + chunk("")), 400],
     ["a transfer coding other than chunked", post({ "transfer-encoding": "gzip" }, ITEM), "refused"],
     ["a body where none is expected", rawRequest(LIST, jsonHeaders(served.key), ITEM), 200],
     ["no body where none is required", rawRequest("POST /v1/account/key", { authorization }), 201],
     ["no key, before the body", rawRequest(`POST ${PATH}`, { "content-length": "29" }), 401],
-    ["two content types", twice("content-type", "application/json"), 400],
-    ["two idempotency keys", twice("idempotency-key", '"a"'), 400],
   ]);
 });
 
@@ -227,27 +215,20 @@ async function sendTrailers(server: ServerProcess, request: string): Promise<Raw
 Deno.test("server frames responses as HTTP/1.0 and HTTP/1.1 require, and compresses none", async () => {
   const { server, key } = served;
   for (let count = 0; count < 3; count++) await addItem(server, key);
-  /** Sends a request whose response must have no body. */
-  const bare = async (request: string) => {
-    using connection = await RawConnection.open(server.port);
-    await connection.send(request);
-    const answer = await connection.receive({ bodiless: true });
-    assertEquals(await connection.receiveRest(), "");
-    return answer;
-  };
   const namesIn = (headers?: Headers) =>
     [...headers?.keys() ?? []].filter((name) => !["content-length", "transfer-encoding"].includes(name));
 
-  for (const path of [PATH, `${PATH}/1`, "/v1/account", "/nothing"]) {
+  for (const path of [PATH, "/health"]) {
     const headers = { authorization: `Bearer ${key}`, connection: "close", "accept-encoding": "gzip, br" };
     const get = rawRequest(`GET ${path}`, headers);
     const newer = await exchange(server, get);
     const older = await exchange(server, get.replace("HTTP/1.1", "HTTP/1.0"));
-    const head = await bare(get.replace("GET", "HEAD"));
+    using connection = await RawConnection.open(server.port);
+    await connection.send(get.replace("GET", "HEAD"));
+    const head = await connection.receive({ bodiless: true });
     const size = new TextEncoder().encode(newer.body).length;
     // A long body is chunked.
     const framing = size > 100 ? ["chunked", null] : [null, `${size}`];
-    const etag = newer.headers.get("etag");
 
     const framings = [newer, older, head].map((answer) => [
       answer?.status,
@@ -255,19 +236,20 @@ Deno.test("server frames responses as HTTP/1.0 and HTTP/1.1 require, and compres
     ]);
     const sized = [newer.status, null, `${size}`, null];
     assertEquals([path, ...framings], [path, [newer.status, ...framing, null], sized, sized]);
+    assertEquals(await connection.receiveRest(), "");
     assertEquals([older.body.length, namesIn(head?.headers)], [newer.body.length, namesIn(newer.headers)]);
-    if (etag) {
-      const unchanged = await bare(rawRequest(`GET ${path}`, { ...headers, "if-none-match": etag }));
-      assertEquals(unchanged?.status, 304);
-    }
   }
 });
 
-Deno.test("server ends its response to HEAD with the headers over HTTP/2", async () => {
+Deno.test("server ends its response to HEAD with the headers over HTTP/2, and 304 has no length", async () => {
   const client = connect(served.server.origin);
-  const stream = client.request({ ":method": "HEAD", ":path": "/health" }).end();
-  const [{ ":status": status }, flags] = await once(stream, "response");
-  client.destroy();
 
-  assertEquals([status, flags & constants.NGHTTP2_FLAG_END_STREAM], [200, 1]);
+  for (const [tag, status] of [['"other"', 200], ["*", 304]] as const) {
+    const sent = { ":method": "HEAD", ":path": "/v1/openapi.json", "if-none-match": tag };
+    const [headers, flags] = await once(client.request(sent).end(), "response");
+    const isLast = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    assertEquals([headers[":status"], "content-length" in headers, isLast], [status, status === 200, true]);
+  }
+
+  client.destroy();
 });

@@ -2,7 +2,7 @@ import { assertEquals, assertLess, assertThrows } from "@std/assert";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { ConcurrencyLimit } from "../../src/web/concurrency.ts";
-import { Server, type ServerHandler, uncompressed, withoutBodiesOfHead } from "../../src/web/server.ts";
+import { Server, type ServerHandler, uncompressed } from "../../src/web/server.ts";
 import { upTo } from "../support/client.ts";
 import { VirtualTime } from "../support/time.ts";
 
@@ -137,26 +137,6 @@ Deno.test("uncompressed() adds no-transform to the directives of Cache-Control",
     assertEquals(headers.get("cache-control"), `${all}no-transform`);
   }
 });
-
-Deno.test.each([
-  ["GET", "é", 200, "chunked", null], // Unchanged.
-  ["HEAD", "é", 404, null, "2"],
-  ["HEAD", null, 304, "chunked", null],
-])(
-  "withoutBodiesOfHead() replaces the body with its length for HEAD only: %s %j %i",
-  async (method, body, status, coding, length) => {
-    const headers = { etag: '"7"', "transfer-encoding": "chunked" };
-    const handler = () => Promise.resolve(new Response(body, { status, headers }));
-    const request = new Request("http://localhost/", { method });
-
-    const response = await withoutBodiesOfHead(handler)(request, INFO);
-
-    assertEquals([response.status, response.headers.get("etag")], [status, '"7"']);
-    assertEquals(await response.text(), method === "HEAD" ? "" : body);
-    assertEquals(response.headers.get("transfer-encoding"), coding);
-    assertEquals(response.headers.get("content-length"), length);
-  },
-);
 
 setFlagsFromString("--expose-gc");
 
