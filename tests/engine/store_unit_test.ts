@@ -10,17 +10,8 @@ import {
 } from "../../src/engine/deadline.ts";
 import { CorruptRow, decodeJson, decodeText, encodeJson, encodeText } from "../../src/engine/row.ts";
 import { requireSchema, SCHEMA, SchemaVersion, Superseded } from "../../src/engine/schema_version.ts";
-import { Store } from "../../src/engine/store.ts";
-import {
-  carryOut,
-  type Disturbance,
-  disturbed,
-  fail,
-  FakeKv,
-  hang,
-  locked,
-  onFile,
-} from "../support/fake_kv.ts";
+import { RoundTrip, Store } from "../../src/engine/store.ts";
+import { carryOut, type Disturbance, disturbed, FakeKv, hang, locked, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 
 const ROW = ["row"];
@@ -74,26 +65,6 @@ Deno.test("Store reads one row, several in the order of the given keys, and a ra
   assertEquals(await store.list({ prefix: ["row"] }, 2, { reverse: true }), [entry(599), entry(598)]);
 });
 
-Deno.test.each<[string, Disturbance]>([
-  ["KV never responds", { read: hang, commit: hang }],
-  ["KV fails", { read: fail, commit: fail }],
-  ["only reads fail", { read: fail }],
-  ["only commits fail", { commit: fail }],
-])("Store rejects its operations and its probe with StoreUnavailable when %s", async (_, disturbance) => {
-  using fixture = new Fixture();
-  const { store, time } = fixture;
-  await store.probe();
-  fixture.disturbance = disturbance;
-  const reads = [() => store.get(["a"]), () => store.getMany([["a"]]), () => store.list({ prefix: [] }, 1)];
-  const calls = [
-    () => store.probe(),
-    ...disturbance.read ? [...reads, () => store.sweep()] : [],
-    ...disturbance.commit ? [() => store.commit(() => {})] : [],
-  ];
-
-  for (const call of calls) await assertRejects(() => time.until<unknown>(call(), 1_000), StoreUnavailable);
-});
-
 Deno.test("Store.commit() works under each known schema version, and adopts the row when only that has changed", async () => {
   using fixture = new Fixture();
   const { kv, store } = fixture;
@@ -145,6 +116,17 @@ Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
   const { message } = await store.schema.superseded;
   assert(message.includes(reason), message);
   assertEquals([sent, kv.value(...ROW)], [1, undefined]);
+});
+
+Deno.test("RoundTrip.isFar is true for a slow KV with several lanes, so never for a file", async () => {
+  using time = new VirtualTime();
+  for (const [lanes, ms, isFar] of [[3, 150, true], [3, 1, false], [1, 150, false]] as const) {
+    const trip = new RoundTrip({ lanes });
+
+    for (let count = 0; count < 16; count++) await time.until(trip.measured(pause(ms)), 1_000);
+
+    assertEquals([trip.isFar, Math.abs(trip.ms - ms) < ms / 5], [isFar, true]);
+  }
 });
 
 /** Requires the schema version of a KV. */

@@ -155,6 +155,23 @@ Deno.test("run() rereads changed rows after a conflict and retries the other tra
   assertEquals(process.sizes, [20, 19, 1]);
 });
 
+Deno.test("run() lets a refused transaction decide again before later ones", async () => {
+  using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.beforeCommit(1, async () => {
+    await kv.connect().atomic().set(["a"], encodeJson(10)).commit();
+    await pause(100);
+  });
+
+  const first = process.run(counting("a"));
+  await time.advance(50);
+  const second = process.run(counting("a"));
+  const done = await time.until(Promise.all([first, second]), 1_000);
+
+  assertEquals(done.map(({ result }) => result), [11, 12]);
+});
+
 /** How a commit is refused: because another process changes the row before it, or for no reason. */
 const REFUSALS: readonly (readonly [string, Transaction<Decided>, (kv: FakeKv) => Promise<CommitResult>])[] =
   [
