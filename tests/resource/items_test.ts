@@ -7,7 +7,7 @@ import { assertError } from "../support/assertions.ts";
 import { type HarnessRequest, JSON_TYPE, nextTarget, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { type Disturbance, disturbed, onFile } from "../support/fake_kv.ts";
-import { assertConsistent, storeName } from "../support/stored_rows.ts";
+import { assertConsistent } from "../support/stored_rows.ts";
 import { HAMMER, OF_THINGS, SUNSET, type Thing, THINGS } from "../support/things.ts";
 import { thingsIn, Workshop } from "../support/workshop.ts";
 
@@ -408,27 +408,6 @@ Deno.test("update and delete succeed if If-Match has the ETag, and otherwise ret
   assertEquals([changed.status, removed.status], [200, 204]);
   for (const { status, headers } of refused) assertEquals([status, headers.get("etag")], [412, current]);
 });
-
-Deno.test.each(["\u00a0\u3000", "R\u0000e\nx\u009b"])(
-  "service lists, changes and removes a stored item whose name %j is invalid in requests",
-  async (name) => {
-    await using workshop = await Workshop.open();
-    await workshop.add({});
-    await storeName(workshop.kv, 1, name, THINGS);
-    const match = { "if-match": (await workshop.call("GET /v1/things/1")).headers.get("etag") ?? "" };
-
-    const listed = await workshop.call("GET /v1/things?state=new");
-    const lost = await workshop.patch(1, { state: "lost" }, match);
-    const kept = await workshop.patch(1, {});
-    const removed = await workshop.call("DELETE /v1/things/1");
-
-    assertEquals([listed, lost, kept, removed].map(({ status }) => status), [200, 200, 200, 204]);
-    for (const [response, state] of [[listed, "new"], [lost, "lost"], [kept, "lost"]] as const) {
-      assertEquals(await thingsIn(response), [{ id: 1, ...STORED, name, state }]);
-    }
-    await assertConsistent(workshop.kv);
-  },
-);
 
 Deno.test("operations of a resource refuse unknown names, even without Prefer, unless it is lenient", async () => {
   const { isLenient: _, ...strict } = THINGS;
