@@ -260,17 +260,6 @@ Deno.test("rotateKey() is spared ten times an hour, whether it succeeds or not, 
   assertEquals(tally([await attempt(), await attempt()]), { "400 invalid_request": 2 });
 });
 
-Deno.test("rotateKey() takes a permit if there is one, and is not spared for a suspended account", async () => {
-  await using service = await Harness.open();
-  const { account: { id }, apiKey } = await service.createAccount({ minute: 2, day: 9 });
-
-  assertEquals((await call(service, apiKey, ROTATE)).remaining, 1);
-  await callAtOnce(2, [service], apiKey);
-  await service.accounts.suspend(id, NOON);
-
-  assertEquals((await call(service, apiKey, ROTATE)).code, "account_suspended");
-});
-
 Deno.test("rotateKey() allows ten rotations across processes, including one that has just started", async () => {
   await using service = await Harness.open();
   await using other = service.beside();

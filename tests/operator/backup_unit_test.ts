@@ -146,11 +146,6 @@ const FAILURES: readonly (readonly [command: string, kvPath: string, start: stri
   ["backup BACKUP", "SQLITE", "SQLITE was not backed up: it is not a Deno KV."],
   ["backup TEXT", "things.kv", "things.kv was not backed up: TEXT exists, and "],
   ["backup NONE/BACKUP", "things.kv", "things.kv was not backed up: there is no folder NONE."],
-  [
-    "backup BACKUP",
-    ":memory:",
-    "Commands cannot use KV_PATH=:memory:, because only the server has access to it.",
-  ],
   ["restore SQLITE", "https://localhost", "KV_PATH is the URL of a KV Connect server. Run this on "],
   ["restore SQLITE", "things.kv", "SQLITE was not restored: things.kv exists, and "],
   ["restore SQLITE", "HALF", "SQLITE was not restored: HALF-wal exists, and "],
