@@ -361,6 +361,14 @@ Deno.test.each([["minute", { used: 2 }], ["day", { usedToday: 9 }]] as const)(
 
 const FULL = { used: 60, usedToday: 60, noLeasesUntil: NEXT };
 
+Deno.test("decideRun() begins no ban for strikes of a minute that is over", () => {
+  const debt = { ...NO_DEBT, refusals: { minute: NOON, first: 0, count: 300, strikes: 300 } };
+
+  const { granted, usage } = decideOn({}, { debt, requests: [A] }, undefined, NEXT);
+
+  assertEquals([granted, usage.bans], [[A], 0]);
+});
+
 Deno.test.each<[string, Partial<Usage>, Asking, Refusal]>([
   ["of a request that is spared", FULL, { at: Infinity, isSpared: true }, "minute"],
   ["during a ban", { bannedUntil: NEXT }, A, "ban"],
