@@ -8,6 +8,7 @@ import {
   type Debt,
   decideRun,
   type Demand,
+  detach,
   joined,
   NO_DEBT,
   owing,
@@ -296,6 +297,12 @@ Deno.test("joined() adds up refusals of the same minute, and otherwise keeps tho
 
   assertEquals(joined(now, earlier).refusals, { minute: NOON, first: 1, count: 6, strikes: 2 });
   assertEquals([joined(now, later), joined(later, now)], [later, later]);
+});
+
+Deno.test("detach() returns what is left and used", () => {
+  const lease = { epoch: 0, minute: NOON, limits: LIMITS, left: 4, used: 3, low: 5, takenAt: 0 };
+
+  assertEquals(detach(lease), returned(7, 4));
 });
 
 Deno.test("decideRun() settles debts before it takes permits", () => {
