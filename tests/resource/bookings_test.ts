@@ -100,6 +100,20 @@ Deno.test("clients have no operation that only operators may call", async () => 
   assertEquals([paths["/rooms"], paths["/rooms/{roomId}"]].map(Object.keys), [["get"], ["get"]]);
 });
 
+Deno.test("operations of a collection that is not lenient refuse unknown names, even if the client prefers otherwise", async () => {
+  await using office = await Office.open();
+  const headers = { prefer: "handling=lenient" };
+
+  for (
+    const [target, json] of [["GET /v1/rooms?x=1"], ["GET /v1/rooms/1?x=1"], ["POST /v1/bookings", {
+      x: 1,
+    }]] as const
+  ) {
+    const response = await office.fetch(target, { key: office.ann, json, headers });
+    await assertError(response, 400, "invalid_request", /The (query parameter|field) x is unknown/);
+  }
+});
+
 Deno.test("operators add items that only their account can read for an open account, once for each Idempotency-Key", async () => {
   await using office = await Office.open();
   const [accountId, otherId] = [await office.idOf(office.ann), await office.idOf(office.ben)];
