@@ -279,6 +279,21 @@ Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and co
   ]);
 });
 
+Deno.test("sweepAll() pauses after each step for three times its duration, at most 500 ms", async () => {
+  using time = new VirtualTime();
+  const begun: number[] = [];
+  const lengths = [10, 100, 1_000, 1];
+  const sweep = async () => {
+    await pause(lengths[begun.push(time.now) - 1] ?? 0);
+    return begun.length < lengths.length;
+  };
+
+  await time.until(sweepAll([sweep], NOON, logTo([])), 10_000);
+
+  assertEquals(begun, [0, 40, 440, 1_940]);
+  assertEquals(time.now, 1_941);
+});
+
 Deno.test("createService() sweeps expired rows of every kind", async () => {
   await using service = await Harness.open();
   const expired = [
