@@ -1,7 +1,7 @@
 import { assertEquals, assertNotEquals, assertStrictEquals } from "@std/assert";
 import { etagOf } from "../../src/web/etag.ts";
 import { CompressedText, Representation } from "../../src/web/representation.ts";
-import { createResponse, ownOf } from "../../src/web/response.ts";
+import { ownOf } from "../../src/web/response.ts";
 
 const TEXT = `${"Hammer ".repeat(1_000)} é`;
 const CONTENT = new CompressedText(TEXT, "text/plain", { "x-own": "a" });
@@ -75,13 +75,5 @@ Deno.test.each<[known: string | undefined, status: number]>([
   assertEquals(Object.fromEntries(responses[0]?.headers ?? []), lasting);
   for (const response of responses) {
     assertEquals([response.status, await response.text()], [status, status === 200 ? "[]" : ""]);
-  }
-});
-
-Deno.test("createResponse() and Representation send more than 100 characters in chunks", () => {
-  for (const [text, coding] of [["R".repeat(100), null], ["R".repeat(101), "chunked"]] as const) {
-    for (const { headers } of [createResponse(text), represent(text)()]) {
-      assertEquals(headers.get("transfer-encoding"), coding);
-    }
   }
 });
