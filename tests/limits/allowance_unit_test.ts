@@ -181,6 +181,15 @@ Deno.test("Allowance decides again if its row has changed, and only the last dec
   assertEquals(tenancy.counts, [101, 0]);
 });
 
+Deno.test("Allowance.decideFromMemory() hands out only what is left of the lease", async () => {
+  using tenancy = new Tenancy();
+  await tenancy.lease();
+  const { left } = tenancy.allowance;
+  tenancy.network.commit = hang;
+
+  assertEquals(tenancy.decideAll(20).filter((one) => one !== undefined).length, left);
+});
+
 Deno.test("Allowance keeps a lease while it is in use, and gives it back once it is not", async () => {
   using tenancy = new Tenancy();
   await tenancy.lease();
