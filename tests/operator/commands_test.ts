@@ -161,6 +161,8 @@ Deno.test("accounts list and show print accounts and their usage, but no key", a
   operator.now += 300_000;
   const { state, bannedUntil, bans, usage } = await jsonOf(operator, `accounts show ${id}`);
   assertEquals([state, bannedUntil, bans, usage.minute.used, usage.day.used], ["active", null, 1, 0, 3]);
+  await operator.run("accounts list");
+  assert(operator.out.includes(`${id}\ttests\tstaging\tenterprise\t3\t9\tactive\t3\t2027-01-15`));
   operator.now -= 300_000;
   for (const [command, after] of [["reset", "banned 1 0"], ["unban", "active 0 0"]] as const) {
     await operator.run(`accounts ${command} ${id}`);
