@@ -7,9 +7,9 @@ import { perPrint } from "./script/limits.js";
 /** Kinds of prints, in the order of the legend. */
 const LEGEND = Object.entries({
   refused: "refused",
-  ok: "succeeded",
+  ok: "ok",
   bad: "failed",
-  other: "by other clients",
+  other: "by others",
 });
 const LANGUAGES = Object.entries({ curl: "curl", javascript: "JavaScript", python: "Python" });
 

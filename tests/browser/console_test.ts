@@ -56,7 +56,7 @@ for (const browser of ["chromium", "firefox"] as const) {
     assertEquals(await call(page, IDS.get, { [SHIPPED.id]: "7" }), "404");
     assertEquals(await prints(page), { other: 1, ok: 1, bad: 1, "": 57 });
     await shows(page, {
-      "#legend > span:visible": ["1 succeeded", "1 failed", "1 by other clients"],
+      "#legend > span:visible": ["1 ok", "1 failed", "1 by others"],
       "#next button": [ADD, "Copy"],
       "#race-note": "The race sends the 57 that are left and 12 more at once.",
     });
