@@ -10,6 +10,7 @@ import { call, type Callable, type HarnessRequest, type Reply, tally, upTo } fro
 import { operate, OPERATOR_TOKEN } from "../support/desk.ts";
 import { fail, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
+import { Office } from "../support/office.ts";
 import { Operator } from "../support/operator.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
@@ -77,6 +78,22 @@ Deno.test("createMessage() refuses a message more than 1,000 with the limit head
   const expected = ["60", '"messages";q=1000', '"messages";r=0;t=60'];
   assertEquals(names.map((name) => response.headers.get(name)), expected);
   await assertError(response, 429, "queue_full", /^This account has 1,000 messages waiting.* in 60 s\.$/);
+});
+
+Deno.test("deleteAccount() refuses, and deletes nothing, while a message of the account waits", async () => {
+  await using office = await Office.open();
+  await office.book(office.ann);
+  const account = `/operator/v1/accounts/${await office.idOf(office.ann)}`;
+  await send(office, office.ann, "Hello");
+  const ids = (await stored(office)).map(({ id }) => id);
+  await office.operate(`POST ${account}/close`);
+  office.now += MINUTE;
+
+  await assertError(await office.operate(`DELETE ${account}`), 409, "messages_waiting");
+
+  assertEquals((await office.ownRows()).length, 1);
+  await office.operate("POST /operator/v1/messages/remove", { json: { ids } });
+  assertEquals((await office.operate(`DELETE ${account}`)).status, 204);
 });
 
 const ONCE = { headers: { "idempotency-key": "once" } } as const;
