@@ -11,6 +11,7 @@ import {
 } from "../../src/resource/mod.ts";
 import { int64, optional, text } from "../../src/web/schema.ts";
 import type { HarnessRequest } from "./client.ts";
+import { OPERATOR_TOKEN } from "./desk.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { OF_THINGS } from "./things.ts";
 
@@ -54,7 +55,7 @@ export const REVIEW = {
 const LIMITS = { minute: 1_000_000, day: 1_000_000 };
 const OFFICE: HarnessOptions & { readonly operatorToken: string } = {
   catalogue: OF_ROOMS,
-  operatorToken: "the-operators-token-in-the-tests",
+  operatorToken: OPERATOR_TOKEN,
 };
 
 /** The whole service with the room 1, and the keys of two accounts, Ann and Ben. */

@@ -7,12 +7,13 @@ import type { DeclaredOperation } from "../../src/web/operation.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { OWN } from "../catalogue/operations.ts";
 import type { HarnessRequest } from "./client.ts";
+import { OPERATOR_TOKEN } from "./desk.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { HAMMER } from "./things.ts";
 
 /** Options of a service with every operation. */
 export const ALL: HarnessOptions & { readonly operatorToken: string } = {
-  operatorToken: "the-operators-token-in-the-tests",
+  operatorToken: OPERATOR_TOKEN,
   securityContact: "mailto:security@things.example",
 };
 

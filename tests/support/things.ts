@@ -1,13 +1,6 @@
 // A small collection for tests.
 import { KeyForm } from "../../src/accounts/api_key.ts";
-import {
-  type Catalogue,
-  type Declaration,
-  type ItemOf,
-  type Plans,
-  type Resource,
-  resource,
-} from "../../src/resource/mod.ts";
+import { type Catalogue, type ItemOf, type Plans, type Resource, resource } from "../../src/resource/mod.ts";
 import { nameText } from "../../src/web/schema.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 
@@ -15,7 +8,7 @@ import { boolean, int64, list, named, oneOf, optional, text } from "../../src/we
 export const SUNSET: number = Date.UTC(2029, 11, 31);
 
 /** The fields of a thing. */
-export const THING_FIELDS = {
+const THING_FIELDS = {
   name: nameText(255, "The thing's name"),
   weight: int64({ description: "Weight in grams" }),
   state: optional(named("ThingState", oneOf(["new", "used", "lost"], { description: "State" })), "new"),
@@ -30,7 +23,7 @@ export type Thing = ItemOf<typeof THING_FIELDS>;
  * A collection with two filters, a field with a default, and a field that can be removed. Its list, create and get are
  * lenient, and get is deprecated.
  */
-export const THING_DECLARATION: Omit<Declaration<typeof THING_FIELDS>, "rules" | "extend"> = {
+export const THINGS: Resource<Thing> = resource({
   name: "things",
   item: "Thing",
   tag: { name: "Things", description: "All things" },
@@ -44,10 +37,7 @@ export const THING_DECLARATION: Omit<Declaration<typeof THING_FIELDS>, "rules" |
   get: { deprecated: { since: Date.UTC(2025, 0, 31), sunset: SUNSET, advice: "Use `GET /v1/things`" } },
   update: { isExtension: true },
   delete: { isExtension: true },
-};
-
-/** The collection of things. */
-export const THINGS: Resource<Thing> = resource(THING_DECLARATION);
+});
 
 /** Plans for tests. */
 export const PLANS = {
