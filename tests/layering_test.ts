@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 
 /** Files through which other folders import libraries. */
 const DOORS = [
-  ...["base/mod.ts", "engine/mod.ts", "limits/mod.ts", "resource/mod.ts"],
+  ...["base/mod.ts", "engine/mod.ts", "limits/mod.ts", "service/mod.ts", "resource/mod.ts"],
   ...["web/mod.ts", "web/schema.ts", "web/openapi.ts", "web/headers.ts"],
 ];
 /** Libraries that know no service. */
@@ -30,12 +30,16 @@ const ALL_IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
 );
 const IMPORTS: typeof ALL_IMPORTS = new Map([...ALL_IMPORTS].filter(([file]) => !file.startsWith("tests/")));
 
+/** What an adopter's files import: declarations the first, parts both. */
+const ADOPTERS = ["src/declare.ts", "src/part.ts"];
+/** The parts that are shipped: a catalogue imports them to serve them. */
+const SHIPPED_PARTS = ["src/messages/messages.ts", "src/page/page_operations.ts"];
 /** The parts that a catalogue serves. */
 const PARTS = /^src\/catalogue\/parts[./]/;
 /** Folders of src from bottom to top. A folder imports only from those before it. */
 const FOLDERS = [
-  ...["base", "engine", "web", "limits", "resource", "catalogue", "accounts", "operator", "messages", "page"],
-  ...["parts of the catalogue", "app", "process", "main.ts"],
+  ...["base", "engine", "web", "limits", "service", "resource", "declare.ts", "catalogue", "accounts"],
+  ...["operator", "messages", "page", "part.ts", "parts of the catalogue", "app", "process", "main.ts"],
 ];
 
 async function read(file: string): Promise<[file: string, text: string]> {
@@ -144,6 +148,18 @@ Deno.test("of the catalogue, only app and process import parts.ts, only the page
   const wrong = [...IMPORTS].filter(([file]) => !isOwn(file)).flatMap(([file, targets]) =>
     targets.filter((target) => isOwn(target) && !importers[target.slice("src/catalogue/".length)]?.test(file))
       .map((target) => `${file} imports ${target}`)
+  );
+
+  assertEquals(wrong, []);
+});
+
+Deno.test("catalogues import only declare.ts and, in parts, part.ts", () => {
+  const isIn = (file: string) => /^(?:src|tests\/fork)\/catalogue\//.test(file);
+  const mayName = (file: string, target: string) =>
+    isIn(target) || target === ADOPTERS[0] || /\/parts[./]/.test(file) && ADOPTERS.includes(target) ||
+    file.endsWith("/parts.ts") && SHIPPED_PARTS.includes(target);
+  const wrong = [...ALL_IMPORTS].filter(([file]) => isIn(file)).flatMap(([file, targets]) =>
+    targets.filter((target) => !mayName(file, target)).map((target) => `${file} imports ${target}`)
   );
 
   assertEquals(wrong, []);

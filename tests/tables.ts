@@ -1,7 +1,7 @@
 // What the guides derive from declarations: tables, names of the service, and the first call. As a program, it writes them.
 import { existsSync } from "node:fs";
 import { slugOf } from "../src/app/service.ts";
-import { ACCESS } from "../src/resource/access.ts";
+import { ACCESS } from "../src/service/mod.ts";
 import { inWords } from "../src/web/deprecation.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";

@@ -3,8 +3,7 @@ import { decodeJson, type Entry } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
 import { BIDI_CONTROLS, nameText, type Schema, shownName } from "../web/schema.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
-import type { Environment } from "./api_key.ts";
-import { type OwnLimit, usedUp } from "./own_limit.ts";
+import { type Environment, type OwnLimit, usedUp } from "../service/mod.ts";
 
 /** The number of key rotations by clients in an hour (UTC). */
 export interface Rotations {

@@ -1,7 +1,7 @@
 import { bearerToken } from "../web/headers.ts";
 import { createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
 import type { Parsed } from "../web/schema.ts";
-import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { MAX_ROTATIONS, previousKeyExpiry, ROTATION_LIMIT } from "./account.ts";
 import type { AccountStore } from "./account_store.ts";
 import {

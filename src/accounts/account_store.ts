@@ -42,7 +42,8 @@ import {
   referenceKey,
   signUpKey,
 } from "./account.ts";
-import { type Environment, hashApiKey, type KeyForm, randomBase62 } from "./api_key.ts";
+import { type Environment, randomBase62 } from "../service/mod.ts";
+import { hashApiKey, type KeyForm } from "./api_key.ts";
 
 /** An account and its usage, with their rows. */
 export type AccountState = HolderState<Account>;

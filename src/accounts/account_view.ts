@@ -17,7 +17,8 @@ import {
   timestamp,
 } from "../web/schema.ts";
 import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
-import type { Catalogue, Plans } from "../resource/mod.ts";
+import type { Plans } from "../service/mod.ts";
+import type { Catalogue } from "../resource/mod.ts";
 import { type Account, previousKeyExpiry } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
 import { KeyForm, keyStart } from "./api_key.ts";

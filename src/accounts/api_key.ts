@@ -1,7 +1,7 @@
-import { hash, randomBytes } from "node:crypto";
+import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { ApiError } from "../web/mod.ts";
-import { ACCESS_ERRORS, type KeyPrefixes } from "../resource/mod.ts";
+import { ACCESS_ERRORS, BASE62, type Environment, type KeyPrefixes, randomBase62 } from "../service/mod.ts";
 
 /** The challenge in a 401 of this realm (RFC 6750 section 3). */
 export function challengeOf(realm: string): string {
@@ -14,10 +14,6 @@ export function invalidApiKey(realm: string, message: string = "The API key is n
   return new ApiError(ACCESS_ERRORS.invalid_api_key, message, headers);
 }
 
-/** A service's environment. A key from one environment is not valid in the other. */
-export type Environment = "production" | "staging";
-
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 const KEY_LENGTH = RANDOM_LENGTH + CHECKSUM_LENGTH;
@@ -83,18 +79,6 @@ export function keyStart(prefix: string, environment: Environment): string {
 /** SHA-256 of the key, in hex. The key itself is never stored. */
 export function hashApiKey(key: string): string {
   return hash("sha256", key);
-}
-
-/** Returns uniformly random base62 characters from the system's generator. */
-export function randomBase62(length: number): string {
-  const largestUnbiased = 256 - 256 % BASE62.length;
-  let text = "";
-  while (text.length < length) {
-    for (const byte of randomBytes(length)) {
-      if (byte < largestUnbiased && text.length < length) text += BASE62.charAt(byte % BASE62.length);
-    }
-  }
-  return text;
 }
 
 function checksum(text: string): string {

@@ -9,7 +9,8 @@ import {
 } from "../engine/mod.ts";
 import { type Allowance, type Decision, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
 import { type Account, ACCOUNTS, apiKeyKey, hasKey } from "./account.ts";
-import { type Environment, hashApiKey, type KeyForm } from "./api_key.ts";
+import type { Environment } from "../service/mod.ts";
+import { hashApiKey, type KeyForm } from "./api_key.ts";
 
 /** Options of {@linkcode ApiKeys}. */
 export interface ApiKeysOptions {

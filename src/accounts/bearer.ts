@@ -1,7 +1,7 @@
 import { bearerToken, wasSentTwice } from "../web/headers.ts";
 import { ApiError, errorResponse, shared } from "../web/mod.ts";
-import { ACCESS_ERRORS } from "../resource/mod.ts";
-import { challengeOf, type Environment, invalidApiKey, type KeyForm } from "./api_key.ts";
+import { ACCESS_ERRORS, type Environment } from "../service/mod.ts";
+import { challengeOf, invalidApiKey, type KeyForm } from "./api_key.ts";
 
 const QUOTE = /^["']|["']$/;
 const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;

@@ -17,14 +17,8 @@ import {
   text,
 } from "../web/schema.ts";
 import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import {
-  ACCESS,
-  type Call,
-  type Catalogue,
-  type Items,
-  type Operation,
-  type Plans,
-} from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation, type Plans } from "../service/mod.ts";
+import type { Catalogue, Items } from "../resource/mod.ts";
 import {
   type Account,
   ACCOUNT_EXISTS,

@@ -1,7 +1,8 @@
 import { AGAIN, decodeJson, encodeJson, type Entry, retried, type Store } from "../engine/mod.ts";
 import type { Limits } from "../limits/mod.ts";
 import { ApiError, ERRORS } from "../web/mod.ts";
-import { type Catalogue, type Plans, ResourceError } from "../resource/mod.ts";
+import type { Plans } from "../service/mod.ts";
+import { type Catalogue, ResourceError } from "../resource/mod.ts";
 import { type Account, accountKey, decodeAccount } from "./account.ts";
 
 /** Maximum of a limit. */

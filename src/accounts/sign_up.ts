@@ -3,12 +3,19 @@ import { decodeJson, encodeJson, type Entry, type Store, type Transaction } from
 import { ApiError, type ErrorKind, operation, valueResponse, WAIT } from "../web/mod.ts";
 import { named, object, type Parsed } from "../web/schema.ts";
 import { hasCalled } from "../limits/mod.ts";
-import { ACCESS, type Call, type Operation, type Plans } from "../resource/mod.ts";
+import {
+  ACCESS,
+  type Call,
+  limitHeaders,
+  type Operation,
+  type OwnLimit,
+  type Plans,
+  usedUp,
+} from "../service/mod.ts";
 import { ACCOUNT_NAME, type Issued, SIGN_UPS, signUpKey } from "./account.ts";
 import { ACCOUNT_TAG } from "./account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "./account_store.ts";
 import { type ClientSchemas, NO_IDEMPOTENCY_KEY } from "./account_view.ts";
-import { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
 import { planOf } from "./plans.ts";
 
 const UNUSED_FOR = 30 * DAY;

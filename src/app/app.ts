@@ -1,7 +1,7 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
 import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
-import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../resource/mod.ts";
+import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../service/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
 import type { Caller } from "./admission.ts";
 import {

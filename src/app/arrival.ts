@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
 import { createMatcher, type Match } from "../web/mod.ts";
-import { BASE_PATH, type Call, needsToken, type Operation } from "../resource/mod.ts";
+import { BASE_PATH, type Call, needsToken, type Operation } from "../service/mod.ts";
 import type { Admission } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./request.ts";

@@ -6,12 +6,12 @@ import {
   ACCESS,
   ADDED_PARAMETERS,
   BASE_PATH,
-  type Catalogue,
   INTERFACE,
   LIMIT_HEADER_NAMES,
   type Operation,
-} from "../resource/mod.ts";
-import { PROXY_ERRORS } from "../operator/operations.ts";
+  PROXY_ERRORS,
+} from "../service/mod.ts";
+import type { Catalogue } from "../resource/mod.ts";
 import type { PartOptions } from "../operator/part.ts";
 
 /** Operations on the service itself. */

@@ -1,6 +1,6 @@
 import { createCors, deprecationHeaders } from "../web/headers.ts";
 import { ownOf } from "../web/mod.ts";
-import { SERVICE_HEADERS } from "../resource/mod.ts";
+import { SERVICE_HEADERS } from "../service/mod.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, hasLimits, isForOperator } from "./arrival.ts";
 import { withLimitHeaders } from "./limit_responses.ts";

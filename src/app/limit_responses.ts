@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
 import { ApiError, type ErrorKind, errorResponse, ownOf, shared } from "../web/mod.ts";
-import { ACCESS_ERRORS } from "../resource/mod.ts";
+import { ACCESS_ERRORS } from "../service/mod.ts";
 import {
   type Decision,
   decisiveWindow,

@@ -1,5 +1,5 @@
 import { wasSentTwice } from "../web/headers.ts";
-import { MAX_ID_LENGTH } from "../resource/mod.ts";
+import { MAX_ID_LENGTH } from "../service/mod.ts";
 
 /** The parts of a request's URL. */
 export interface Target {

@@ -2,7 +2,7 @@ import { SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
 import { allowOf, ApiError, createResponse, ERRORS, readJsonObject } from "../web/mod.ts";
-import { ACCESS, type Call, needsToken, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, needsToken, type Operation } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
 import { wrongOperatorToken } from "../operator/token.ts";

@@ -1,13 +1,12 @@
 import { Transactions, Versions } from "../engine/mod.ts";
 import { conflictIn } from "../web/openapi.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
+import { ACCESS, type Operation } from "../service/mod.ts";
 import {
-  ACCESS,
   type Generations,
   itemOperations,
   type Items,
   itemsOf,
-  type Operation,
   ResourceError,
   sweepGenerations,
   sweepReplies,

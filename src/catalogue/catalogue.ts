@@ -1,4 +1,4 @@
-import type { Catalogue } from "../resource/mod.ts";
+import type { Catalogue } from "../declare.ts";
 import { IDENTITY } from "./identity.ts";
 import { PETS } from "./pets.ts";
 import { PLANS } from "./plans.ts";

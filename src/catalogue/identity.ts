@@ -1,4 +1,4 @@
-import type { Identity } from "../resource/mod.ts";
+import type { Identity } from "../declare.ts";
 import { PLANS } from "./plans.ts";
 
 const SUMMARY = "A store of animals over HTTP and JSON, to test your client, SDK or gateway against.";

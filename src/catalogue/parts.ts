@@ -1,5 +1,5 @@
 import { MESSAGES } from "../messages/messages.ts";
-import type { Part } from "../operator/part.ts";
+import type { Part } from "../part.ts";
 import { PAGE } from "../page/page_operations.ts";
 
 /** The optional parts of the service, in the order of its documents. Your own stand in `parts/`. */

@@ -1,5 +1,4 @@
-import { int64, named, nameText, oneOf, optional } from "../web/schema.ts";
-import { type ItemOf, type Resource, resource } from "../resource/mod.ts";
+import { int64, type ItemOf, named, nameText, oneOf, optional, type Resource, resource } from "../declare.ts";
 
 /** The availability statuses. */
 export const PET_STATUSES = ["available", "pending", "sold"] as const;

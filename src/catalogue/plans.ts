@@ -1,4 +1,4 @@
-import type { Plans } from "../resource/mod.ts";
+import type { Plans } from "../declare.ts";
 
 /** The plans of accounts. */
 export const PLANS = {

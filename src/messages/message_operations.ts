@@ -1,7 +1,8 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ERRORS, operation, type Tag } from "../web/mod.ts";
 import { Invalid, named, object, oneOf, output, text, timestamp } from "../web/schema.ts";
-import { ACCESS, type Call, createOnce, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../service/mod.ts";
+import { createOnce } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
 
 /** Operations on messages. */

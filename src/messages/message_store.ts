@@ -9,8 +9,7 @@ import {
   type Write,
 } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
-import { randomBase62 } from "../accounts/api_key.ts";
-import { type OwnLimit, usedUp } from "../accounts/own_limit.ts";
+import { type OwnLimit, randomBase62, usedUp } from "../service/mod.ts";
 
 /** A queued message. */
 export interface Message {

@@ -11,7 +11,7 @@ import {
   text,
   timestamp,
 } from "../web/schema.ts";
-import { ACCESS, type Call, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
 

@@ -3,7 +3,8 @@ import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
 import { isValid, type Parsed, type Schema } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
-import type { Catalogue, Plans } from "../resource/mod.ts";
+import type { Plans } from "../service/mod.ts";
+import type { Catalogue } from "../resource/mod.ts";
 import { ACCOUNT_NAME, MAX_NAME_LENGTH } from "../accounts/account.ts";
 import {
   type AccountView,

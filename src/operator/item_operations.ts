@@ -13,14 +13,12 @@ import {
   stringifyJson,
   text,
 } from "../web/schema.ts";
+import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import {
-  ACCESS,
-  type Call,
   createOnce,
   cursorAfter,
   type Item,
   type Items,
-  type Operation,
   type Owned,
   requireOneOrder,
   type Resource,

@@ -1,6 +1,6 @@
 import type { Transactions } from "../engine/mod.ts";
 import { ApiError, apiErrorOf, createMatcher, errorResponse, ERRORS, readJsonObject } from "../web/mod.ts";
-import type { Operation } from "../resource/mod.ts";
+import type { Operation } from "../service/mod.ts";
 import type { Fetch } from "./client.ts";
 
 /** Options of {@linkcode localFetch}. */

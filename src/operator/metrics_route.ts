@@ -1,7 +1,7 @@
 import { gauge, type Registry } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { createResponse, NO_STORE, operation } from "../web/mod.ts";
-import { ACCESS, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Operation } from "../service/mod.ts";
 import type { Part } from "./part.ts";
 
 /** Options of {@linkcode metricsOperation}. */

@@ -1,7 +1,8 @@
 import type { Store } from "../engine/mod.ts";
-import { ConcurrencyLimit, type ErrorKind, operation, valueResponse, WAIT } from "../web/mod.ts";
+import { ConcurrencyLimit, operation, valueResponse } from "../web/mod.ts";
 import { type Interface, openApiDocument, requiredHeader } from "../web/openapi.ts";
-import { ACCESS, type Catalogue, INTERFACE, type Items, type Operation } from "../resource/mod.ts";
+import { ACCESS, INTERFACE, type Operation, PROXY_ERRORS } from "../service/mod.ts";
+import type { Catalogue, Items } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_operations.ts";
@@ -18,22 +19,6 @@ export interface OperatorStores {
   /** All collections. */
   readonly items: readonly Items[];
 }
-
-/** Errors of the proxies in the guide for operators. */
-export const PROXY_ERRORS: readonly ErrorKind[] = [
-  {
-    code: "too_many_connections",
-    status: 429,
-    means: "The proxy in front of the service has too many requests of this address under way.",
-    todo: WAIT,
-  },
-  {
-    code: "service_unreachable",
-    status: 502,
-    means: "The proxy in front of the service gets no response from it. It can send 504, too.",
-    todo: WAIT,
-  },
-];
 
 /** Of the 409s, only some that end by themselves have it. */
 const RETRY_AFTER = { ...requiredHeader("Seconds to wait before the next request", 21), required: false };

@@ -1,7 +1,7 @@
 import type { Store } from "../engine/mod.ts";
-import type { Catalogue, Items, Operation } from "../resource/mod.ts";
+import type { Environment, Operation } from "../service/mod.ts";
+import type { Catalogue, Items } from "../resource/mod.ts";
 import type { Removal } from "../accounts/account_store.ts";
-import type { Environment } from "../accounts/api_key.ts";
 import type { Client } from "./client.ts";
 import type { CommandGroup } from "./command_line.ts";
 

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { bearerToken } from "../web/headers.ts";
 import { type Access, ApiError, errorResponse } from "../web/mod.ts";
-import { ACCESS, ACCESS_ERRORS } from "../resource/mod.ts";
+import { ACCESS, ACCESS_ERRORS } from "../service/mod.ts";
 import { challengeOf } from "../accounts/api_key.ts";
 import { hasTwoCredentials, SENT_TWICE } from "../accounts/bearer.ts";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { CompressedText, operation, Representation } from "../web/mod.ts";
-import { ACCESS, type Operation } from "../resource/mod.ts";
+import { ACCESS, type Operation } from "../service/mod.ts";
 import type { Part } from "../operator/part.ts";
 import { CHANGES, CHANGES_PATH, ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 

@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from "node:net";
 import { isUrl } from "../engine/mod.ts";
 import { ANY_ADDRESS } from "../web/mod.ts";
 import { Invalid, oneOf, text } from "../web/schema.ts";
-import type { Environment } from "../accounts/api_key.ts";
+import type { Environment } from "../service/mod.ts";
 import { DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 
 /** Looks up an environment variable. An empty one counts as not set. */

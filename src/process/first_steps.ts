@@ -1,7 +1,7 @@
 import { MEMORY, nameOfKv, type Store } from "../engine/mod.ts";
 import { ANY_ADDRESS, originOf } from "../web/mod.ts";
 import { environmentsIn } from "../accounts/account_store.ts";
-import type { Environment } from "../accounts/api_key.ts";
+import type { Environment } from "../service/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";

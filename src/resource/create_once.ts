@@ -13,7 +13,7 @@ import {
 import { REPLAY_HOURS } from "../web/headers.ts";
 import { ApiError, ERRORS, jsonResponse } from "../web/mod.ts";
 import { type JsonObject, type Members, stringifyJson } from "../web/schema.ts";
-import type { Call } from "./call.ts";
+import type { Call } from "../service/mod.ts";
 
 /** The response to a successful creation. */
 export interface Reply {

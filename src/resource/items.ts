@@ -16,7 +16,7 @@ import {
 } from "../engine/mod.ts";
 import { ERRORS } from "../web/mod.ts";
 import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
-import type { Call } from "./call.ts";
+import type { Call } from "../service/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { Hooks, NO_KEYS } from "./hooks.ts";
 import type { Item } from "./hook.ts";

@@ -7,6 +7,8 @@
  * is always full and current; an id is never reused; a client that sends If-Match does not overwrite a change that it
  * has not seen.
  *
+ * Forks that began with version 1.1.0 also import `ACCESS`, `Plans` and their like from this door.
+ *
  * What it costs: a row for each item, and one for each combination of its filters, each with the whole item. A write
  * changes the collection's version row, so pages in memory are read again after it.
  *
@@ -39,11 +41,15 @@
  *
  * @module
  */
-export { ACCESS, ACCESS_ERRORS, needsToken, STOPPING, UNAVAILABLE } from "./access.ts";
-export type { Call, Operation } from "./call.ts";
-export type { Catalogue, Identity, KeyPrefixes, Plans } from "./catalogue.ts";
-export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
-export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";
+export {
+  ACCESS,
+  type Call,
+  type Identity,
+  type KeyPrefixes,
+  type Operation,
+  type Plans,
+} from "../service/mod.ts";
+export type { Catalogue } from "./catalogue.ts";
 export { openCollections } from "./open.ts";
 export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";

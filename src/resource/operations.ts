@@ -23,8 +23,7 @@ import {
   stringifyJson,
   withoutDefault,
 } from "../web/schema.ts";
-import { ACCESS } from "./access.ts";
-import type { Call, Operation } from "./call.ts";
+import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "./create_once.ts";
 import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";

@@ -1,7 +1,8 @@
 // Sign-up, and the keys of accounts.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { countRotation } from "../../src/accounts/account.ts";
-import { hashApiKey, randomBase62 } from "../../src/accounts/api_key.ts";
+import { randomBase62 } from "../../src/service/mod.ts";
+import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { DAY, HOUR } from "../../src/base/time.ts";
 import { encodeJson } from "../../src/engine/mod.ts";

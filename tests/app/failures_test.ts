@@ -5,7 +5,7 @@ import type { ErrorRecord, Log } from "../../src/app/log.ts";
 import { type Sweep, sweepAll, Sweeper } from "../../src/app/sweeper.ts";
 import { HOUR, MINUTE, pause } from "../../src/base/time.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
-import { ACCESS } from "../../src/resource/access.ts";
+import { ACCESS } from "../../src/service/mod.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, callAtOnce, tally, upTo } from "../support/client.ts";

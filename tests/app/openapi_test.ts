@@ -2,9 +2,8 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { VERSION } from "../../src/app/version.ts";
+import { ACCESS, BASE_PATH } from "../../src/service/mod.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
-import { ACCESS } from "../../src/resource/access.ts";
-import { BASE_PATH } from "../../src/resource/interface.ts";
 import {
   type Catalogue,
   type Declaration,

@@ -1,7 +1,6 @@
 // What holds for every operation, and for requests that match none.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { ACCESS, needsToken } from "../../src/resource/access.ts";
-import { BASE_PATH } from "../../src/resource/interface.ts";
+import { ACCESS, BASE_PATH, needsToken } from "../../src/service/mod.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { errorsOf, isDocumented } from "../../src/web/openapi.ts";
 import type { Access } from "../../src/web/operation.ts";

@@ -1,4 +1,4 @@
-import { needsToken } from "../../src/resource/access.ts";
+import { needsToken } from "../../src/service/mod.ts";
 import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
 import type { Limits } from "../../src/limits/usage.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";

@@ -2,8 +2,7 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createArrivals, createSuggester } from "../../src/app/arrival.ts";
 import { createRequestIds, hasValidHost, hostFault, targetOf } from "../../src/app/request.ts";
-import { needsToken } from "../../src/resource/access.ts";
-import { SERVICE_HEADERS } from "../../src/resource/response_headers.ts";
+import { needsToken, SERVICE_HEADERS } from "../../src/service/mod.ts";
 import { createCors } from "../../src/web/cors.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
 import { Harness } from "../support/harness.ts";

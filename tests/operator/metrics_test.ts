@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { slugOf } from "../../src/app/service.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { openStore } from "../../src/engine/open.ts";
-import { PROXY_ERRORS } from "../../src/operator/operations.ts";
+import { PROXY_ERRORS } from "../../src/service/mod.ts";
 import { ERRORS } from "../../src/web/error.ts";
 import { freePort } from "../process/process.ts";
 import { exchange, RawConnection, rawRequest } from "../process/raw_connection.ts";

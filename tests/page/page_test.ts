@@ -1,7 +1,8 @@
 import config from "../../deno.json" with { type: "json" };
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { errorsOf } from "../../src/web/openapi.ts";
-import { type Catalogue, needsToken, type Resource, resource } from "../../src/resource/mod.ts";
+import { needsToken } from "../../src/service/mod.ts";
+import { type Catalogue, type Resource, resource } from "../../src/resource/mod.ts";
 import { int64, list, nullable, object, oneOf, optional, text } from "../../src/web/schema.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { IDENTITY } from "../../src/catalogue/identity.ts";

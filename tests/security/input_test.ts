@@ -1,7 +1,6 @@
 // Input of attackers, to every operation.
 import { assertEquals } from "@std/assert";
-import { ACCESS } from "../../src/resource/access.ts";
-import { BASE_PATH } from "../../src/resource/interface.ts";
+import { ACCESS, BASE_PATH } from "../../src/service/mod.ts";
 import { isDocumented } from "../../src/web/openapi.ts";
 import { resolved } from "../../src/web/schema.ts";
 import { type HarnessRequest, JSON_TYPE } from "../support/client.ts";

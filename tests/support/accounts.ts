@@ -2,7 +2,8 @@
 import { assert } from "@std/assert";
 import { type Account, ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
 import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
-import type { Environment, KeyForm } from "../../src/accounts/api_key.ts";
+import type { Environment } from "../../src/service/mod.ts";
+import type { KeyForm } from "../../src/accounts/api_key.ts";
 import type { Usage } from "../../src/limits/usage.ts";
 import type { Store } from "../../src/engine/store.ts";
 import type { Decided, Transaction } from "../../src/engine/transaction.ts";

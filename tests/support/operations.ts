@@ -1,5 +1,5 @@
 // A valid request for every operation.
-import { ACCESS, needsToken } from "../../src/resource/access.ts";
+import { ACCESS, needsToken } from "../../src/service/mod.ts";
 import { MINUTE } from "../../src/base/mod.ts";
 import { accountKey } from "../../src/accounts/account.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";

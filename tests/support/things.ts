@@ -1,6 +1,7 @@
 // A small collection for tests.
+import type { Plans } from "../../src/service/mod.ts";
 import { KeyForm } from "../../src/accounts/api_key.ts";
-import { type Catalogue, type ItemOf, type Plans, type Resource, resource } from "../../src/resource/mod.ts";
+import { type Catalogue, type ItemOf, type Resource, resource } from "../../src/resource/mod.ts";
 import { nameText } from "../../src/web/schema.ts";
 import { boolean, int64, list, named, oneOf, optional, text } from "../../src/web/schema.ts";
 

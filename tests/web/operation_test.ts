@@ -1,4 +1,4 @@
-import { ACCESS } from "../../src/resource/access.ts";
+import { ACCESS } from "../../src/service/mod.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Incoming, operation } from "../../src/web/operation.ts";
 import { integer, object, oneOf, optional, text } from "../../src/web/schema.ts";

@@ -1,7 +1,19 @@
-import { decodeJson, encodeJson } from "../../../src/engine/mod.ts";
-import { ApiError, type ErrorKind } from "../../../src/web/mod.ts";
-import { int64, oneOf, optional, text, timestamp } from "../../../src/web/schema.ts";
-import { exists, type Hook, type ItemOf, type Resource, resource } from "../../../src/resource/mod.ts";
+import {
+  ApiError,
+  decodeJson,
+  encodeJson,
+  type ErrorKind,
+  exists,
+  type Hook,
+  int64,
+  type ItemOf,
+  oneOf,
+  optional,
+  type Resource,
+  resource,
+  text,
+  timestamp,
+} from "../../../src/declare.ts";
 import { ROOMS } from "./rooms.ts";
 
 const FIELDS = {

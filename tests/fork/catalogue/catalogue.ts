@@ -1,4 +1,4 @@
-import type { Catalogue } from "../../../src/resource/mod.ts";
+import type { Catalogue } from "../../../src/declare.ts";
 import { BOOKINGS } from "./bookings.ts";
 import { IDENTITY } from "../../../src/catalogue/identity.ts";
 import { PLANS } from "./plans.ts";

@@ -1,4 +1,4 @@
-import type { Plans } from "../../../src/resource/mod.ts";
+import type { Plans } from "../../../src/declare.ts";
 
 /** The plans of accounts. */
 export const PLANS = {

@@ -1,5 +1,4 @@
-import { type ItemOf, type Resource, resource } from "../../../src/resource/mod.ts";
-import { boolean, integer, nameText } from "../../../src/web/schema.ts";
+import { boolean, integer, type ItemOf, nameText, type Resource, resource } from "../../../src/declare.ts";
 
 const FIELDS = {
   name: nameText(100, "The room's name"),

@@ -1,7 +1,13 @@
-import { ApiError, operation, valueResponse } from "../../../../src/web/mod.ts";
-import { integer } from "../../../../src/web/schema.ts";
-import { ACCESS, type Call, type Items, type Operation } from "../../../../src/resource/mod.ts";
-import type { Part } from "../../../../src/operator/part.ts";
+import { ApiError, integer } from "../../../../src/declare.ts";
+import {
+  ACCESS,
+  type Call,
+  type Items,
+  type Operation,
+  operation,
+  type Part,
+  valueResponse,
+} from "../../../../src/part.ts";
 import { BOOKINGS } from "../bookings.ts";
 
 /** Cancels bookings. A service without bookings has nothing to cancel. */

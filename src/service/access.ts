@@ -42,6 +42,22 @@ export const ACCESS_ERRORS = withCodes({
   },
 });
 
+/** Errors of the proxies in the guide for operators. */
+export const PROXY_ERRORS: readonly ErrorKind[] = [
+  {
+    code: "too_many_connections",
+    status: 429,
+    means: "The proxy in front of the service has too many requests of this address under way.",
+    todo: WAIT,
+  },
+  {
+    code: "service_unreachable",
+    status: 502,
+    means: "The proxy in front of the service gets no response from it. It can send 504, too.",
+    todo: WAIT,
+  },
+];
+
 /** The error for requests that arrive while the service is stopping. */
 export const STOPPING: ApiError = new ApiError(
   ACCESS_ERRORS.service_stopping,

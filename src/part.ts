@@ -1,0 +1,11 @@
+/**
+ * What a part in `catalogue/parts/` imports, beside `declare.ts`: operations, their callers and responses, and
+ * transactions.
+ *
+ * @module
+ */
+export { type Store, type Transaction, versionstampOf } from "./engine/mod.ts";
+export { createResponse, NO_STORE, operation, valueResponse } from "./web/mod.ts";
+export { ACCESS, type Call, type Operation } from "./service/mod.ts";
+export { createOnce, type Creation, type Items, type Owned, type Reply } from "./resource/mod.ts";
+export type { Part, PartOptions } from "./operator/part.ts";

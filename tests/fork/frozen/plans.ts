@@ -1,0 +1,8 @@
+import type { Plans } from "../../../src/resource/mod.ts";
+
+/** The plans of accounts. */
+export const PLANS = {
+  limits: { trial: { minute: 30, day: 300 }, team: { minute: 400, day: 40_000 } },
+  signUp: "trial",
+  own: "company",
+} as const satisfies Plans;
