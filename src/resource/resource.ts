@@ -212,7 +212,7 @@ export function resource(declaration: Declaration): Resource {
     errors,
     changed({ id, ...before }, patch) {
       const after: Record<string, unknown> = { ...before, ...patch };
-      for (const field of removable) if (after[field] === null) after[field] = undefined;
+      for (const field of removable) if (patch[field] === null) after[field] = undefined;
       return { id, ...withDefaults(fields, after) };
     },
   };

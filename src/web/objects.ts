@@ -39,19 +39,21 @@ export function list<Item>(
 
 /** A value, or null. */
 export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
-  // Without a name, because its reference could not be null.
-  const json = resolved(schema);
+  if (schema.accepts(null)) return schema;
+  const { outputJson } = schema;
   return {
     ...schema,
-    json: {
-      ...json,
-      type: [String(json.type), "null"],
-      ...(json.enum && { enum: [...json.enum, null] }),
-    },
+    // Without a name, because its reference could not be null.
+    json: orNull(resolved(schema)),
+    ...(outputJson && { outputJson: orNull(outputJson) }),
     maxBytes: Math.max(schema.maxBytes, "null".length),
     parse: (value, subject, isStrict) => value === null ? null : schema.parse(value, subject, isStrict),
     accepts: (value) => value === null || schema.accepts(value),
   };
+}
+
+function orNull(json: JsonSchema): JsonSchema {
+  return { ...json, type: [String(json.type), "null"], ...(json.enum && { enum: [...json.enum, null] }) };
 }
 
 /**

@@ -1,6 +1,8 @@
 // The OpenAPI documents: what they say is what the service does, and generators of clients can read it.
+import { Validator } from "@seriousme/openapi-schema-validator";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { interfaceForClients } from "../../src/app/document.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { VERSION } from "../../src/app/version.ts";
 import { ACCESS, BASE_PATH } from "../../src/service/mod.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
@@ -31,7 +33,9 @@ import { assertError } from "../support/assertions.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
+import { OF_ROOMS } from "../support/office.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
+import { OF_SPECIMENS } from "../support/specimens.ts";
 import { OF_THINGS, THINGS } from "../support/things.ts";
 import { Workshop } from "../support/workshop.ts";
 
@@ -69,6 +73,22 @@ Deno.test("openApiDocument() has one server for all paths, as client generators 
   assert(members.includes("operationId"));
   assert(!members.includes("servers"));
 });
+
+for (const catalogue of [CATALOGUE, OF_THINGS, OF_ROOMS, OF_SPECIMENS]) {
+  for (const described of [interfaceForClients(catalogue), interfaceForOperators(catalogue)]) {
+    Deno.test(`the document of ${catalogue.resources[0].nouns.many} in ${described.path} is valid, with all its schemas`, async () => {
+      await using service = await Harness.open({ ...ALL, catalogue });
+      const description = new Description(service.app.operations, described);
+      const { document } = description;
+
+      assertEquals(await new Validator().validate({ ...document }), { valid: true });
+      const members = objectsIn([document.paths, document.components]).map(({ schema }) => schema);
+      const schemas = [...members.filter(isJsonObject), ...Object.values(document.components.schemas)];
+      assert(schemas.length > 50);
+      for (const schema of schemas) assertEquals([schema, description.faults(schema)], [schema, []]);
+    });
+  }
+}
 
 /** All objects in a part of a document, except examples. */
 function objectsIn(part: unknown): JsonObject[] {

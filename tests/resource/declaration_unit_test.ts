@@ -71,6 +71,7 @@ Deno.test("resource() changes items by merge patches, and keeps the declared ord
     '{"id":1,"name":"Old","size":"big","isNew":true,"weight":90,"note":"chipped"}',
   );
   assertEquals(JSON.stringify(changed({ ...cup, note: "chipped" }, { note: null })), JSON.stringify(cup));
+  assertEquals(changed({ ...cup, note: null }, { name: "Old" }), { ...cup, note: null, name: "Old" });
 });
 
 Deno.test.each<[string, Members]>([

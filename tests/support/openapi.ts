@@ -93,6 +93,12 @@ export class Description {
     return this.document.paths[path.replace(this.#path, "")]?.[method.toLowerCase()];
   }
 
+  /** What is wrong with a schema itself, by JSON Schema's own schema; empty if it is valid. */
+  faults(schema: object): string[] {
+    if (this.#ajv.validateSchema(schema)) return [];
+    return (this.#ajv.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+  }
+
   /** Describes how a value differs from the schema; empty if it is valid. */
   problems(schema: object, value: unknown): string[] {
     const validate = this.#validators.get(schema) ?? this.#compile(schema);

@@ -240,7 +240,16 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   assertEquals(closed.definitions["Named"]?.additionalProperties, false);
   assertEquals(object(members).definitions, status.definitions);
   assertEquals(resolved(status), { type: "string", enum: ["a", "b"], description: "State" });
-  assertEquals(nullable(text()).json.type, ["string", "null"]);
+  for (
+    const schema of [
+      nullable(text()),
+      nullable(nullable(text())),
+      optional(nullable(optional(nullable(text())))),
+    ]
+  ) {
+    assertEquals(schema.json.type, ["string", "null"]);
+  }
+  assertEquals(nullable(nullable(oneOf(["a"]))).json.enum, ["a", null]);
 });
 
 Deno.test.each<[nearest: string | undefined, names: readonly string[]]>([

@@ -1,0 +1,38 @@
+// Every kind of field, in every form that a declaration allows.
+import { assertEquals } from "@std/assert";
+import { stringifyJson } from "../../src/web/schema.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
+import { EMPTY, FULL, OF_SPECIMENS, SPECIMENS } from "../support/specimens.ts";
+import { Workshop } from "../support/workshop.ts";
+
+const TYPE = { "content-type": "application/json" };
+
+Deno.test.each<[string, object, object]>([
+  ["a value for every field", FULL, {}],
+  ["null wherever a field can have it", EMPTY, {}],
+  ["null in place of every value", FULL, EMPTY],
+])(
+  "a specimen with %s is read as it was written, and PATCH with {} leaves it as it is",
+  async (_, item, change) => {
+    await using workshop = await Workshop.open({ catalogue: OF_SPECIMENS, operatorToken: OPERATOR_TOKEN });
+    const send = (target: string, json: object) =>
+      workshop.call(target, { body: stringifyJson(json), headers: TYPE });
+
+    const created = await send("POST /v1/specimens", item);
+    assertEquals(created.status, 201);
+    const changed = await send("PATCH /v1/specimens/1", change);
+    assertEquals(changed.status, 200);
+    const expected = await changed.text();
+    const optional = Object.entries(SPECIMENS.fields).filter(([, schema]) => "isOptional" in schema);
+    for (const [name, value] of Object.entries({ ...item, ...change })) {
+      const isRemoved = value === null && name in change && optional.some(([one]) => one === name);
+      const isIn = expected.includes(`"${name}":${stringifyJson(value)}`);
+      assertEquals([name, isIn, expected.includes(`"${name}":`)], [name, !isRemoved, !isRemoved]);
+    }
+
+    assertEquals(await (await send("PATCH /v1/specimens/1", {})).text(), expected);
+    assertEquals(await (await workshop.call("GET /v1/specimens/1")).text(), expected);
+    const asOperator = { key: OPERATOR_TOKEN };
+    assertEquals((await workshop.call("GET /operator/v1/specimens", asOperator)).status, 200);
+  },
+);
