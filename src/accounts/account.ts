@@ -25,6 +25,7 @@ export const ROTATION_LIMIT: ErrorKind = {
     "Keep your current key, or try again after Retry-After. This request counted, unless a limit or a ban applied.",
 };
 const ROTATIONS: OwnLimit = {
+  of: "account",
   name: "hour",
   count: MAX_ROTATIONS,
   ms: HOUR,

@@ -38,6 +38,7 @@ const SIGN_UP_LIMIT: ErrorKind = {
 
 /** The limit on new accounts of one address. */
 export const HOURLY: Required<OwnLimit> = {
+  of: "address",
   name: "hour",
   count: 5,
   ms: HOUR,
@@ -46,6 +47,7 @@ export const HOURLY: Required<OwnLimit> = {
 };
 /** The limit on new accounts of all addresses together. */
 export const DAILY: Required<OwnLimit> = {
+  of: "service",
   name: "day",
   count: 1_000,
   ms: DAY,

@@ -1,7 +1,7 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
 import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
-import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE } from "../service/mod.ts";
+import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE, UsedUp } from "../service/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
 import type { Caller } from "./admission.ts";
 import {
@@ -72,7 +72,10 @@ export function createApp(options: AppOptions): App {
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
-    const failed = (error: unknown) => errorResponse(asApiError(error, arrival, options));
+    const failed = (error: unknown) => {
+      if (error instanceof UsedUp) arrival.limitOf = error.limitOf;
+      return errorResponse(asApiError(error, arrival, options));
+    };
     const done = (made: Response) => finish(arrival, made);
     const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
     const { isForMonitoring = false, timeoutMs } = operation ?? {};

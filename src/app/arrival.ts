@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
 import { createMatcher, type Match } from "../web/mod.ts";
-import { BASE_PATH, type Call, needsToken, type Operation } from "../service/mod.ts";
+import { BASE_PATH, type Call, type LimitOf, needsToken, type Operation } from "../service/mod.ts";
 import type { Admission } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./request.ts";
@@ -21,6 +21,8 @@ export interface Arrival {
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
+  /** Whose limit refused the request; undefined if none did. */
+  limitOf: LimitOf | undefined;
   /** ID of the operators' operation, if the request has a valid token for it. */
   operation: string | undefined;
   /** IDs for the log line of an operator's request, if there are any. */
@@ -105,6 +107,7 @@ export function createArrivals(
         }
       },
       admission: undefined,
+      limitOf: undefined,
       operation: undefined,
       ids: undefined,
       body: undefined,

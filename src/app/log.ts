@@ -1,4 +1,5 @@
 import type { Counter } from "../base/mod.ts";
+import type { LimitOf } from "../service/mod.ts";
 import { Metrics } from "./metrics.ts";
 
 /** A destination of log lines, such as `Deno.stdout`. */
@@ -21,8 +22,10 @@ export interface AccessRecord {
   readonly code: string;
   /** Duration in whole ms. */
   readonly ms: number;
-  /** The account that was charged or, for a refusal, the account of the key, if this process knows it. */
+  /** The account that was charged or, for a 401 or a refusal, the account of the key, if this process knows it. */
   readonly accountId: string;
+  /** Whose limit refused the request, if one did: a key's account can be known although the address was charged. */
+  readonly limitOf?: LimitOf;
 }
 
 /** A line of the error log. */

@@ -11,14 +11,14 @@ export interface RecordOptions {
   readonly metrics: Metrics;
 }
 
-/** Statuses of requests that were refused whatever their content. */
+/** Statuses of requests that metrics count as refused, whatever their content. */
 const REFUSALS: ReadonlySet<number> = new Set([403, 429, 503]);
 /** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
 export function record(
-  { request, id, now, at, matched, address, admission, operation, ids }: Arrival,
+  { request, id, now, at, matched, address, admission, limitOf, operation, ids }: Arrival,
   made: Response,
   { admissions, log, metrics }: RecordOptions,
 ): void {
@@ -37,6 +37,8 @@ export function record(
   const time = new Date(now).toISOString();
   if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });
   if (!log.access) return;
-  const accountId = admission?.account?.id ?? (isRefused ? admissions.ownerOf(request) : "");
-  log.access({ time, id, address: address(), method, route, status, code, ms: Math.round(ms), accountId });
+  const isOfKey = isRefused || status === 401;
+  const accountId = admission?.account?.id ?? (isOfKey ? admissions.ownerOf(request) : "");
+  const line = { time, id, address: address(), method, route, status, code, ms: Math.round(ms), accountId };
+  log.access({ ...line, ...(limitOf && { limitOf }) });
 }

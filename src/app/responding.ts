@@ -22,9 +22,11 @@ export type Responding = (arrival: Arrival, budget: Budget) => Response | Promis
 /** Refuses a request that limits do not admit. */
 export function refusing(): Responding {
   const refusedResponse = createRefusals();
-  return function refuse({ admission }: Arrival): Response | undefined {
-    const { refusal } = admission?.decision ?? {};
-    return admission && refusal && refusedResponse(admission.decision, refusal);
+  return function refuse(arrival: Arrival): Response | undefined {
+    const { account, decision } = arrival.admission ?? {};
+    if (!decision?.refusal) return undefined;
+    arrival.limitOf = account ? "account" : "address";
+    return refusedResponse(decision, decision.refusal);
   };
 }
 

@@ -40,6 +40,7 @@ export const MESSAGES_WAITING: ErrorKind = {
 /** Maximum number of queued messages of one account. */
 export const MAX_WAITING = 1_000;
 const QUEUED: OwnLimit = {
+  of: "account",
   name: "messages",
   count: MAX_WAITING,
   kind: QUEUE_FULL,

@@ -10,6 +10,6 @@ export { BASE62, randomBase62 } from "./base62.ts";
 export type { Call, Operation } from "./call.ts";
 export type { Environment, Identity, KeyPrefixes } from "./identity.ts";
 export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
-export { limitHeaders, type OwnLimit, usedUp } from "./own_limit.ts";
+export { limitHeaders, type LimitOf, type OwnLimit, UsedUp, usedUp } from "./own_limit.ts";
 export type { Plans } from "./plans.ts";
 export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";

@@ -1,8 +1,12 @@
 import { SECOND } from "../base/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
 
+/** Whose limit it is: an account's, a client address's, or that of all clients together. */
+export type LimitOf = "account" | "address" | "service";
+
 /** A limit on something other than requests. */
 export interface OwnLimit {
+  readonly of: LimitOf;
   /** Its name in RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
   readonly name: string;
   readonly count: number;
@@ -28,10 +32,20 @@ export function limitHeaders(
   };
 }
 
+/** The 429 of a limit of this kind. */
+export class UsedUp extends ApiError {
+  readonly limitOf: LimitOf;
+
+  constructor({ kind, of }: OwnLimit, message: string, headers: ApiError["headers"]) {
+    super(kind, message, headers);
+    this.limitOf = of;
+  }
+}
+
 /** The 429 of a limit that is used up until `reset` (ms since the epoch, as is `now`). */
-export function usedUp(limit: OwnLimit, reset: number, now: number): ApiError {
+export function usedUp(limit: OwnLimit, reset: number, now: number): UsedUp {
   const seconds = Math.ceil((reset - now) / SECOND);
   const message = `${limit.reason(limit.count.toLocaleString("en"))} Try again in ${seconds} s.`;
   const headers = { "retry-after": `${seconds}`, ...limitHeaders(limit, { left: 0, reset, now }) };
-  return new ApiError(limit.kind, message, headers);
+  return new UsedUp(limit, message, headers);
 }

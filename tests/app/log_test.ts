@@ -1,8 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 import { assertEquals, assertMatch } from "@std/assert";
+import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
 import { createLog, errorRecord, LineWriter, type Output } from "../../src/app/log.ts";
 import { Metrics } from "../../src/app/metrics.ts";
 import { Counter } from "../../src/base/prometheus.ts";
+import { DAY } from "../../src/base/time.ts";
+import { encodeJson } from "../../src/engine/row.ts";
 import { usageKey } from "../../src/limits/usage.ts";
 import { Invalid } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
@@ -255,10 +258,54 @@ Deno.test("service logs each request with its ID, address, route, account, durat
     ["12:00:00", ADDRESS, "POST", "/v1/things", 400, "invalid_json", 250, id],
     ["11:59:59", ADDRESS, "GET", "/v1/things", 429, "rate_limit_minute", 0, id],
     ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "missing_api_key", 0, ""],
-    ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "invalid_api_key", 0, ""],
+    ["11:59:59", ADDRESS, "GET", "/v1/things", 401, "invalid_api_key", 0, closed.account.id],
     ["11:59:59", ADDRESS, "GET", "/v1/things", 403, "account_suspended", 0, suspended.account.id],
     ["11:59:59", ADDRESS, "OPTIONS", "/v1/things", 204, "", 0, ""],
     ["11:59:59", "2001:db8::/64", "GET", "/health", 200, "", 0, ""],
+  ]);
+});
+
+Deno.test("service logs whose limit refused a request, and the account of the key, even if the address was charged", async () => {
+  await using service = await Harness.open();
+  const [one, suspended, replaced] = [
+    await service.createAccount({ minute: MAX_ROTATIONS + 1, day: 10 * MAX_ROTATIONS }),
+    await service.createAccount(),
+    await service.createAccount(),
+  ];
+  const list = (key?: string) => service.fetch("GET /v1/things", { ...(key && { key }) });
+  await list(replaced.apiKey);
+  await service.accounts.suspend(suspended.account.id, service.now);
+  await service.accounts.rotate(replaced.account.id);
+  const signUp = (address: string) => {
+    service.address = address;
+    return service.fetch("POST /v1/accounts", { json: { name: "me" } });
+  };
+  const rotate = () => service.fetch("POST /v1/account/key", { key: one.apiKey, json: {} });
+
+  for (const key of [suspended.apiKey, replaced.apiKey]) await list(key);
+  for (let count = 0; count < 58; count++) await list();
+  for (const key of [suspended.apiKey, replaced.apiKey, undefined]) await list(key);
+  for (let count = 0; count < MAX_ROTATIONS + 2; count++) await list(one.apiKey);
+  for (let count = 0; count < 6; count++) await signUp("192.0.2.2");
+  await service.kv.set(["sign_ups_by_day", Math.floor(NOON / DAY)], encodeJson(1_000));
+  await signUp("192.0.2.3");
+  service.now += 60_000;
+  for (let count = 0; count <= MAX_ROTATIONS; count++) await rotate();
+
+  const refused = service.accesses.filter(({ status }) => status >= 400).map((
+    { status, code, accountId, limitOf },
+  ) => [status, code, accountId, limitOf]);
+  const limit = "rate_limit_minute";
+  assertEquals(refused.filter(([, , accountId, limitOf]) => accountId !== "" || limitOf !== undefined), [
+    [403, "account_suspended", suspended.account.id, undefined],
+    [401, "invalid_api_key", replaced.account.id, undefined],
+    [429, limit, suspended.account.id, "address"],
+    [429, limit, replaced.account.id, "address"],
+    [429, limit, "", "address"],
+    [429, limit, one.account.id, "account"],
+    [429, "sign_up_limit", "", "address"],
+    [429, "sign_up_limit", "", "service"],
+    [429, "rotation_limit", one.account.id, "account"],
   ]);
 });
 
