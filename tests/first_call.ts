@@ -14,7 +14,7 @@ const VALUE = filter === undefined ? undefined : withDefaults(fields, item)[filt
 const QUERY = VALUE === undefined ? "" : `?${filter}=${encodeURIComponent(`${VALUE}`)}`;
 
 /** The section, in Markdown. */
-export const FIRST_CALL: string = await formatted(`## First call
+export const FIRST_CALL: string = `## First call
 
 In another terminal, in the same folder, create an account, ${
   CAN_ADD ? `add ${an}, ` : ""
@@ -60,7 +60,7 @@ ${
 }for item in json.load(urlopen(Request(f"{url}${QUERY}", headers=headers))):
     print(item)
 \`\`\`
-`);
+`;
 
 /** A value from JSON as Python writes it. */
 function inPython(value: unknown): string {
@@ -71,18 +71,4 @@ function inPython(value: unknown): string {
     }}`;
   }
   return { true: "True", false: "False", null: "None" }[String(value)] ?? JSON.stringify(value);
-}
-
-/** Markdown as `deno fmt` formats it. */
-async function formatted(markdown: string): Promise<string> {
-  const command = new Deno.Command(Deno.execPath(), {
-    args: ["fmt", "--ext", "md", "--line-width", "110", "-"],
-    stdin: "piped",
-    stdout: "piped",
-  }).spawn();
-  const writer = command.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(markdown));
-  await writer.close();
-  const { stdout } = await command.output();
-  return new TextDecoder().decode(stdout);
 }

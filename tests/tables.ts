@@ -1,8 +1,15 @@
-// What the guides derive from declarations: tables, names of the service, and the first call. As a program, it writes them.
+// What the guides derive from declarations: blocks between markers, and names of the service. As a program, it writes them.
 import { existsSync } from "node:fs";
+import { MAX_ROTATIONS } from "../src/accounts/account.ts";
+import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
+import { HOURLY } from "../src/accounts/sign_up.ts";
 import { slugOf } from "../src/app/service.ts";
+import { ANONYMOUS_LIMIT } from "../src/limits/anonymous.ts";
+import { strikesToBan, UNAWARE } from "../src/limits/strikes.ts";
+import { FIRST_BAN, LONGEST_BAN } from "../src/limits/usage.ts";
 import { ACCESS } from "../src/service/mod.ts";
 import { inWords } from "../src/web/deprecation.ts";
+import { IDEMPOTENCY_KEY, REPLAY_HOURS } from "../src/web/headers.ts";
 import { inputsOf } from "../src/web/openapi.ts";
 import type { DeclaredOperation } from "../src/web/operation.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../src/catalogue/catalogue.ts";
@@ -16,14 +23,22 @@ import { ALL } from "./support/operations.ts";
 /** Rows of cells, beginning with the header. */
 type Table = readonly (readonly string[])[];
 
+const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
+const LIST = new Intl.ListFormat("en");
 const ROOT = `${import.meta.dirname}/..`;
-/** Files that `deno task docs` writes in part: with tables, or with names of the service. Each table is in at least one of them. */
+/** The adopter's: only its blocks are written, and it need not have any. */
+const README = "README.md";
+/** Files that `deno task docs` writes in part: blocks between markers and, except in README.md, names of the service. */
 export const GENERATED: readonly string[] = [
-  ...["README.md", "src/operator/README.md"],
+  ...[README, "src/operator/README.md"],
   ...["src", "tests"].flatMap((top) => [`${top}/operator/alerts.yml`, `${top}/messages/alerts.yml`]),
 ].filter((path) => existsSync(`${ROOT}/${path}`));
 
-/** A guide, as it is and with tables that match the declarations. */
+/** A block, between markers. The second marker of each keeps `deno fmt` from aligning tables. */
+export const BLOCK: RegExp =
+  /(?<=^<!-- deno task docs: (.*) -->\n<!-- deno-fmt-ignore-start -->\n)[^]*?(?=^<!-- deno-fmt-ignore-end -->$)/gm;
+
+/** A guide, as it is and with blocks and names that match the declarations. */
 export interface Guide {
   readonly path: string;
   readonly text: string;
@@ -31,40 +46,27 @@ export interface Guide {
 }
 
 /**
- * Reads the guides with tables.
+ * Reads the guides.
  *
- * @throws {Error} if no guide has one of the tables.
+ * @throws {Error} if one has an unknown block, or if none but README.md has one of the operators' blocks.
  */
 export async function readGuides(): Promise<readonly Guide[]> {
-  await using service = await Harness.open({
-    ...ALL,
-    catalogue: CATALOGUE,
-    publicUrl: "http://localhost:8000",
-  });
-  const tables = [
-    operationsTable(service.app.operations),
-    operatorsTable(service.app.operations),
-    plansTable(),
-    await commandsTable(),
-    settingsTable(),
-  ];
-  const missing = new Set(tables);
+  const blocks = await createBlocks();
+  const missing = new Set(["settings", "commands", "operators"]);
   const guides: Guide[] = [];
-  for (const path of GENERATED.map((name) => `${ROOT}/${name}`)) {
+  for (const name of GENERATED) {
+    const path = `${ROOT}/${name}`;
     const text = await Deno.readTextFile(path);
-    const current = named(declared(text)).replaceAll(
-      /(?:^\|.*\|\n)+/gm,
-      (found) => {
-        const table = tables.find((table) => headerOf(markdown(table)) === headerOf(found));
-        if (table === undefined) return found;
-        missing.delete(table);
-        return `${markdown(table)}\n`;
-      },
-    );
+    const current = (name === README ? text : named(text)).replaceAll(BLOCK, (_, block) => {
+      missing.delete(block);
+      const written = blocks[block];
+      if (written === undefined) throw new Error(`${name} has an unknown block: ${block}`);
+      return `${written.trim()}\n`;
+    });
     guides.push({ path, text, current });
   }
-  const [[header = []] = []] = missing;
-  if (missing.size > 0) throw new Error(`No guide has the table: ${header.join(", ")}`);
+  const [block] = missing;
+  if (block !== undefined) throw new Error(`No guide has the block: ${block}`);
   return guides;
 }
 
@@ -75,32 +77,80 @@ if (import.meta.main) {
   }
 }
 
-/**
- * A guide whose heading and first sentence have the title, and whose store's file, first call and deprecations are as
- * declared.
- */
-function declared(text: string): string {
-  const deprecations = CATALOGUE.resources.flatMap(({ path, id, get }) =>
-    get?.deprecated
-      ? [
-        `- \`GET ${path}/{${id}}\` is deprecated and will be removed on ${inWords(get.deprecated.sunset)}.\n`,
-      ]
-      : []
-  );
-  return text.replace(/^# (.+)\n\n\1 is /, `# ${CATALOGUE.title}\n\n${CATALOGUE.title} is `)
-    .replaceAll(/\bdata\/[\w-]+\.kv\b/g, DEFAULT_KV_PATH)
-    .replace(/^## First call\n[^]*?(?=^## )/m, () => `${FIRST_CALL}\n`)
-    .replace(/(?:^- `GET [^`]+` is deprecated and will be removed on .+\.\n)+/m, deprecations.join(""));
+/** The blocks by name, in Markdown. README.md of a fork names them, so they are neither renamed nor removed. */
+async function createBlocks(): Promise<Readonly<Record<string, string>>> {
+  await using service = await Harness.open({
+    ...ALL,
+    catalogue: CATALOGUE,
+    publicUrl: "http://localhost:8000",
+  });
+  const { operations } = service.app;
+  return {
+    "title": `# ${CATALOGUE.title}`,
+    "first call": await formatted(FIRST_CALL),
+    "operations": `${markdown(operationsTable(operations))}\n\n${await formatted(promises(operations))}`,
+    "limits": `${markdown(plansTable())}\n\n${await formatted(limits())}`,
+    "operators": markdown(operatorsTable(operations)),
+    "commands": markdown(await commandsTable()),
+    "settings": markdown(settingsTable()),
+  };
 }
 
-/** A text with the names of folders, metrics and alerts that follow from the title, in place of those that are shipped. */
+/** A text with the names of the store's file, folders, metrics and alerts that follow from the title, in place of others. */
 function named(text: string): string {
   const inCapitals = slugOf(CATALOGUE.title, "-").replaceAll(
     /(?:^|-)(\w)/g,
     (_, letter) => letter.toUpperCase(),
   );
-  return text.replaceAll(/\banimal([-_])store/g, (_, space) => slugOf(CATALOGUE.title, space))
+  return text.replaceAll(/\bdata\/[\w-]+\.kv\b/g, DEFAULT_KV_PATH)
+    .replaceAll(/\banimal([-_])store/g, (_, space) => slugOf(CATALOGUE.title, space))
     .replaceAll("AnimalStore", inCapitals);
+}
+
+/** What README.md says beneath the table of operations. */
+function promises(operations: readonly DeclaredOperation[]): string {
+  const { interface: { original }, resources } = CATALOGUE;
+  const repeatable = operations.filter(({ access, headers }) =>
+    access === ACCESS.key && headers["Idempotency-Key"] === IDEMPOTENCY_KEY
+  ).map(({ method, path }) => `\`${method} ${path}\``);
+  const removals = resources.flatMap(({ path, id, get }) =>
+    get?.deprecated
+      ? [`- \`GET ${path}/{${id}}\` is deprecated and will be removed on ${inWords(get.deprecated.sunset)}.`]
+      : []
+  );
+  return `
+${original ? `\n\\* Not part of interface ${original}, the first version that clients could rely on.\n` : ""}
+${
+    repeatable.length > 0
+      ? `- With an \`Idempotency-Key\`, ${
+        LIST.format(repeatable)
+      } can be repeated: if a response is lost, send the same
+  request again within ${REPLAY_HOURS} hours. You get the first response, and nothing is created twice.`
+      : ""
+  }
+- After a rotation, the old key stays valid for ${GRACE_SECONDS} seconds. **If a key has leaked, send
+  \`{"graceSeconds":0}\`**, and every earlier key stops working immediately. This works, uncharged, even if the limits
+  are used up or the account is banned, up to ${MAX_ROTATIONS} times an hour.
+${removals.join("\n")}`;
+}
+
+/** What README.md says beneath the table of plans. */
+function limits(): string {
+  return `
+Limits are exact: an account never gets a single request more than its plan allows, no matter how many processes serve
+it. Minutes and days follow the UTC clock. Every request under \`/v1\` counts toward both, even if it fails, except
+\`OPTIONS\`, \`/v1/openapi.json\`, requests that a limit or a ban refuses, and rotations that are served nevertheless, up
+to ${MAX_ROTATIONS} an hour. After a 429, wait \`Retry-After\` seconds. Refused requests that arrive more than
+${duration(UNAWARE)} after the first 429 of a minute count toward a ban. With ${
+    strikesToBan({ minute: 1 })
+  } times as
+many of them in that minute as the limit per minute allows, the account is banned for ${
+    duration(FIRST_BAN)
+  }. Each
+further ban within a day is twice as long, up to ${
+    duration(LONGEST_BAN)
+  }. Without a valid key, an address gets
+${ANONYMOUS_LIMIT} requests a minute and ${HOURLY.count} sign-ups an hour.`;
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
@@ -175,21 +225,32 @@ async function commandsTable(): Promise<Table> {
   ];
 }
 
-/** Formats the table like `deno fmt`. */
+/** A table that is not aligned, so that a change of one cell is a change of one line. */
 function markdown([header = [], ...rows]: Table): string {
-  const widths = header.map((_, column) =>
-    Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0))
-  );
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
-  return [header, widths.map((width) => "-".repeat(width)), ...rows].map(line).join("\n");
-}
-
-/** The names of a table's columns. */
-function headerOf(table: string): string {
-  return table.split("\n", 1).join().split("|").map((cell) => cell.trim()).join("|");
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [header, header.map(() => "---"), ...rows].map(line).join("\n");
 }
 
 function lower(sentence: string): string {
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}
+
+/** Such as `a minute` or `5 minutes`. */
+export function duration(ms: number): string {
+  const [name, length] = UNITS.find(([, length]) => ms % length === 0) ?? ["ms", 1];
+  return ms === length ? `a ${name}` : `${ms / length} ${name}s`;
+}
+
+/** Markdown as `deno fmt` formats it. */
+async function formatted(text: string): Promise<string> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["fmt", "--ext", "md", "--line-width", "110", "-"],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const writer = command.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(text));
+  await writer.close();
+  const { stdout } = await command.output();
+  return new TextDecoder().decode(stdout);
 }
