@@ -85,6 +85,7 @@ export {
   type KnownRow,
   type Rows,
   type RunOptions,
+  TooManyRows,
   type Transaction,
   Unresolved,
   type Write,

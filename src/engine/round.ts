@@ -1,6 +1,18 @@
 import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
-import type { Done, KnownRow, Rows, RunOptions, Value, Write } from "./transaction.ts";
+import {
+  type Done,
+  type KnownRow,
+  MAX_ROWS,
+  type Rows,
+  type RunOptions,
+  TooManyRows,
+  type Value,
+  type Write,
+} from "./transaction.ts";
 import { nameOf, noteVersion, type VersionRow } from "./versions.ts";
+
+/** Keys by name. */
+export type Keys = ReadonlyMap<string, Deno.KvKey>;
 
 /** The known state of some rows. */
 export interface Snapshot {
@@ -12,13 +24,17 @@ export interface Snapshot {
 
 /** A transaction that is being carried out. */
 export interface Job {
-  /** Keys of the rows that it decides on, by name. */
-  readonly reads: ReadonlyMap<string, Deno.KvKey>;
+  /** Keys of the rows that each of its runs has, by name. */
+  readonly given: Keys;
+  /** Keys of the rows that it takes, which are those of its last run, by name. */
+  reads: Keys;
   readonly options: RunOptions;
   /** Time of the call, on the `performance.now()` clock. */
   readonly started: number;
   /** The rows that it decides on; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
+  /** Number of runs that did not count, because they got a row that had not been read. */
+  guesses: number;
   /** Number of refused commits that it caused, because its rows had changed, or that nothing explains. */
   losses: number;
   /** Whether KV failed to carry out a commit that it was part of. The job then gets a commit to itself. */
@@ -30,8 +46,11 @@ export interface Job {
 /** Resolves a job's call with its decision. */
 type Resolve = (done: Omit<Done<unknown>, "result">) => void;
 
-/** Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected. */
-type Verdict = "joined" | "settled" | "left out";
+/**
+ * Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected, and `guessed` that
+ * it got a row that had not been read.
+ */
+type Verdict = "joined" | "settled" | "left out" | "guessed";
 
 interface Change {
   readonly key: Deno.KvKey;
@@ -47,6 +66,12 @@ const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
 
+/** A run on guesses can get more rows than one that counts, but not endlessly many. */
+const MAX_GUESSED_ROWS = 15;
+
+/** After this many guesses, a job keeps the rows of earlier runs, and pauses before it decides again. */
+export const PATIENT_GUESSES = 1;
+
 /** The value of a version row. Only the version matters. */
 const EMPTY = encodeJson({});
 
@@ -61,20 +86,28 @@ class Contribution implements Rows, Write {
   readonly bumps: VersionRow[] = [];
   /** Rows as this contribution leaves them, by name. */
   readonly changed: Map<string, Entry | null>;
+  /** Keys of the rows that it has: those given, and those it got, by name. */
+  rows: Keys;
+  /** Whether it got a row that had not been read. What it decided then is void. */
+  isGuess = false;
   /** Whether it depends on another contribution's write. */
   restsOnOthers = false;
   keyBytes = 0;
   valueBytes = 0;
   #hasDecided = false;
+  /** Why it fails, whatever it decides. */
+  fault: TooManyRows | undefined;
   /** Rows as earlier contributions leave them, by name. */
   readonly #earlier: ReadonlyMap<string, Entry | null>;
 
   constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
     this.job = job;
+    this.rows = job.given;
     this.#earlier = earlier;
     this.changed = earlier === NO_CHANGES ? NO_CHANGES : new Map();
     try {
       this.resolve = job.decide(this, this, now);
+      if (this.fault) throw this.fault;
     } catch (error) {
       this.changes.length = 0;
       this.bumps.length = 0;
@@ -91,8 +124,13 @@ class Contribution implements Rows, Write {
 
   get(key: Deno.KvKey): Entry | null {
     const name = nameOf(key);
-    const read = this.job.snapshot?.rows.get(name);
-    if (read === undefined) throw new TypeError(`A transaction has not read a row of ${String(key[0])}`);
+    if (!this.rows.has(name)) this.#addRow(name, key);
+    // The snapshot can have rows of other jobs, too.
+    const read = this.job.reads.has(name) ? this.job.snapshot?.rows.get(name) : undefined;
+    if (read === undefined) {
+      this.isGuess = true;
+      return null;
+    }
     this.restsOnOthers ||= this.#earlier.has(name);
     const changed = this.#changedRow(name);
     return changed === undefined ? read : changed;
@@ -109,6 +147,14 @@ class Contribution implements Rows, Write {
   bump(row: VersionRow): undefined {
     this.#requireOpen();
     this.bumps.push(row);
+  }
+
+  #addRow(name: string, key: Deno.KvKey): void {
+    sizeOf(key);
+    if (this.rows.size >= (this.isGuess ? MAX_GUESSED_ROWS : MAX_ROWS)) {
+      throw this.fault = new TooManyRows([...this.rows.values(), key]);
+    }
+    this.rows = new Map([...this.rows, [name, key]]);
   }
 
   #change(key: Deno.KvKey, value: Value | null): void {
@@ -164,13 +210,15 @@ export class Round {
   /** Lets a job decide, and adds its contribution if there is room. */
   take(job: Job): Verdict {
     if (this.#isFull) return leaveOut(job);
-    const checks = checksOf(job);
-    for (const [name, { versionstamp }] of checks) {
+    for (const [name, { versionstamp }] of checksOf(job)) {
       const check = this.#checks.get(name);
       // A commit can check only one version of a row.
       if (check && check.versionstamp !== versionstamp) return leaveOut(job);
     }
     const contribution = new Contribution(job, this.#changed, this.#now);
+    if (contribution.isGuess) return leaveGuess(contribution);
+    job.reads = contribution.rows;
+    const checks = checksOf(job);
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
       if (!isRead && checks.length > 0) return leaveOut(job);
@@ -252,6 +300,20 @@ export class Round {
 function leaveOut(job: Job): Verdict {
   if (!isBlind(job)) job.snapshot = undefined;
   return "left out";
+}
+
+/** Leaves a job out of a commit because it got rows that had not been read. They are read before it decides again. */
+function leaveGuess({ job, rows, fault, resolve }: Contribution): Verdict {
+  if (fault) {
+    resolve({ committed: false, rows: [] });
+    return "settled";
+  }
+  job.guesses++;
+  // After several guesses, they can be the same rows again.
+  const known = job.guesses > PATIENT_GUESSES ? [...rows, ...job.reads] : [...rows];
+  job.reads = new Map([...new Map(known)].slice(0, MAX_KEYS));
+  job.snapshot = undefined;
+  return "guessed";
 }
 
 /** The conditions for a job's decision: its rows as they were read. */

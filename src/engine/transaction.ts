@@ -2,6 +2,9 @@ import { StoreUnavailable } from "./deadline.ts";
 import type { Entry } from "./row.ts";
 import type { VersionRow } from "./versions.ts";
 
+/** Maximum number of rows that a transaction decides on. */
+export const MAX_ROWS = 8;
+
 /** A row as last seen. Its entry is null if the row does not exist. */
 export interface KnownRow {
   readonly key: Deno.KvKey;
@@ -21,20 +24,28 @@ export type Decided =
 /** A change to the store. */
 export interface Transaction<Result extends Decided> {
   /**
-   * The rows that it decides on, at most 8. Its commit checks them. A caller that knows all of these rows can pass them
-   * in.
+   * Rows that are read before it first decides, and that its commit checks, even if it does not get them. Without them,
+   * it decides once to find out which rows it gets. A caller that knows all of these rows can pass them in.
    */
   readonly reads?: readonly (Deno.KvKey | KnownRow)[];
   /**
    * Decides what to write, given the rows at `now` (ms since the epoch). It might run several times, and only its last
-   * run counts. If it throws, the transaction is rejected with that error and writes nothing.
+   * run counts, so it must have no other effect. If it throws, the transaction is rejected with that error and writes
+   * nothing. The rows it gets and those in `reads` are at most 8.
    */
   decide(rows: Rows, write: Write, now: number): Result;
 }
 
-/** The rows that a transaction reads. */
+/** The rows that a transaction decides on. */
 export interface Rows {
-  /** The row, or null. */
+  /**
+   * The row; null if there is none, or if it has not been read yet. In the latter case, this run does not count: the
+   * row is read, and the transaction decides again.
+   *
+   * @throws {TooManyRows}
+   * @throws {TypeError} if KV has no such key.
+   * @throws {RangeError} if the key is too large.
+   */
   get(key: Deno.KvKey): Entry | null;
 }
 
@@ -66,7 +77,7 @@ export interface Done<Result> {
   readonly result: Result;
   /** Whether it wrote anything. */
   readonly committed: boolean;
-  /** The rows of `reads`, as its commit left them or, without a commit, as they were read. */
+  /** The rows of `reads` and then those it got, as its commit left them or, without a commit, as they were read. */
   readonly rows: readonly KnownRow[];
 }
 
@@ -76,5 +87,20 @@ export class Unresolved extends StoreUnavailable {
 
   constructor(cause: unknown) {
     super("It is not known whether the transaction was carried out", { cause });
+  }
+}
+
+/** A transaction gets more rows than one can have. This is a bug in its `decide`, which the names of the tables show. */
+export class TooManyRows extends RangeError {
+  override readonly name = "TooManyRows";
+
+  constructor(keys: Iterable<Deno.KvKey>) {
+    const counts = Object.entries(Object.groupBy(keys, ([table]) => String(table)));
+    const tables = counts.map(([table, rows = []]) => `${table} (${rows.length})`).join(", ");
+    super(`A transaction gets more than ${MAX_ROWS} rows: ${tables}`);
+  }
+
+  get logReason(): string {
+    return this.message;
   }
 }

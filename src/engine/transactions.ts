@@ -1,14 +1,16 @@
 import { pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import { isBlind, type Job, Round, sizeOf, type Snapshot } from "./round.ts";
+import { isBlind, type Job, type Keys, PATIENT_GUESSES, Round, sizeOf, type Snapshot } from "./round.ts";
 import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 import {
   type Decided,
   type Done,
   type KnownRow,
+  MAX_ROWS,
   type RunOptions,
+  TooManyRows,
   type Transaction,
   Unresolved,
 } from "./transaction.ts";
@@ -72,9 +74,10 @@ export interface TransactionsOptions {
   readonly clock: () => number;
 }
 
-const MAX_READS = 8;
+/** Maximum number of runs that get rows which have not been read. */
+const MAX_GUESSES = 20;
 /** Shared by transactions without rows, of which there are many. */
-const NO_KEYS: ReadonlyMap<string, Deno.KvKey> = new Map();
+const NO_KEYS: Keys = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
 /** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
@@ -113,8 +116,11 @@ export class Transactions {
     const { reads = [] } = transaction;
     const keys = reads.map((read) => isKnown(read) ? read.key : read);
     const known = reads.filter(isKnown);
+    const given = byName(keys);
     const job: Job = {
-      reads: byName(keys),
+      given,
+      reads: given,
+      guesses: 0,
       options,
       started: performance.now(),
       snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
@@ -131,7 +137,7 @@ export class Transactions {
       reject,
     };
     try {
-      if (reads.length > MAX_READS) throw new RangeError("A transaction reads too many rows");
+      if (given.size > MAX_ROWS) throw new TooManyRows(keys);
       keys.forEach(sizeOf);
     } catch (error) {
       reject(error);
@@ -192,14 +198,16 @@ export class Transactions {
     const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
     await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
     const round = new Round(this.#clock(), jobs);
-    const leftOut: Job[] = [];
+    const [leftOut, guessed]: [Job[], Job[]] = [[], []];
     for (const job of jobs) {
       if (job.snapshot === undefined) continue; // Its read has failed.
       const verdict = round.take(job);
       if (verdict === "settled") this.#held.delete(job);
-      else if (verdict === "left out") leftOut.push(job);
+      else if (verdict === "guessed" && job.guesses > PATIENT_GUESSES) guessed.push(job);
+      else if (verdict !== "joined") leftOut.push(job);
     }
     this.#requeue(leftOut);
+    if (guessed.length > 0) this.#requeueLater(guessed);
     if (round.contributions.length > 0) await this.#commit(round);
   }
 
@@ -275,12 +283,21 @@ export class Transactions {
       (job) => losers.has(job) && job.losses > 1 ? "again" : "now",
     );
     this.#requeue(now);
-    if (again.length === 0) return;
+    if (again.length > 0) await this.#requeueLater(again);
+  }
+
+  /** Moves jobs back to the waiting ones after a random time. */
+  async #requeueLater(jobs: readonly Job[]): Promise<void> {
     await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
-    const { inTime = [], late = [] } = Object.groupBy(again.filter((job) => this.#mayBegin(job)), (job) => {
-      if (!isBlind(job)) job.snapshot = undefined;
-      return performance.now() <= job.started + KV_DEADLINE ? "inTime" : "late";
-    });
+    const { inTime = [], late = [], lost = [] } = Object.groupBy(
+      jobs.filter((job) => this.#mayBegin(job)),
+      (job) => {
+        if (!isBlind(job)) job.snapshot = undefined;
+        if (job.guesses >= MAX_GUESSES) return "lost";
+        return performance.now() <= job.started + KV_DEADLINE ? "inTime" : "late";
+      },
+    );
+    this.#fail(lost, new StoreUnavailable("The rows that a transaction needs keep changing"));
     this.#fail(late, new StoreUnavailable("Too many conflicting writes"));
     this.#requeue(inTime);
   }
