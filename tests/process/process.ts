@@ -282,6 +282,18 @@ function engineFor(file: string): string[] {
   return ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
 }
 
+/** Runs a program that must succeed. Resolves to false if it is not installed. */
+export async function succeeds(program: string, ...args: readonly string[]): Promise<boolean> {
+  try {
+    const { success, stdout, stderr } = await new Deno.Command(program, { args: [...args] }).output();
+    if (success) return true;
+    throw new Error([stderr, stdout].map((bytes) => new TextDecoder().decode(bytes)).join(""));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
 /** A port that nobody listens on. */
 export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
