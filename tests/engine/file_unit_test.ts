@@ -252,6 +252,20 @@ Deno.test("Store.fileSize includes the write-ahead log", async () => {
   await store.close();
 });
 
+Deno.test("openStore() calls `onLost` if another file takes the place of the KV file, and keeps no file open", async () => {
+  await using folder = new Folder();
+  const path = `${folder.path}/things.kv`;
+  const { promise: lost, resolve: onLost } = Promise.withResolvers<StoreUnavailable>();
+  const store = await openStore(path, { ...CREATE, onLost });
+  await Deno.copyFile(path, `${path}.new`);
+
+  await Deno.rename(`${path}.new`, path);
+
+  assertEquals((await lost).logReason.startsWith("The KV file was removed or replaced"), true);
+  await assertRejects(() => store.probe(), StoreUnavailable, "was removed or replaced");
+  await store.close();
+});
+
 Deno.test("openStore() opens a separate in-memory store each time, with maxChecks checks per commit", async () => {
   const [one, other] = [await openStore(":memory:", CREATE), await openStore(":memory:", CREATE)];
 
@@ -269,12 +283,14 @@ Deno.test("openStore() explains in one line why a file cannot be used, and creat
   const at = (name: string) => `${folder.path}/${name}`;
   await Deno.writeTextFile(at("file"), "This is no database. ".repeat(1_000));
   await Deno.writeTextFile(at("empty"), "");
+  await Deno.writeTextFile(at("moved.kv-wal"), "rows");
   await new Deno.Command("mkfifo", { args: [at("pipe")] }).output();
   {
     using kv = await Deno.openKv(at("foreign.kv"));
     await kv.set(["schema"], encodeJson({ version: 9 }));
   }
-  const before = folder.names();
+  const names = () => folder.names().filter((name) => name === "moved.kv-wal" || !/-(wal|shm)$/.test(name));
+  const before = names();
   const withFolder = { ...CREATE, makesFolder: true };
 
   for (
@@ -291,6 +307,11 @@ Deno.test("openStore() explains in one line why a file cannot be used, and creat
         CREATE,
         `there is no folder ${at("new/")}, and only the folder of the default KV_PATH is created.`,
       ],
+      [
+        at("moved.kv"),
+        CREATE,
+        `there is no such file, but ${at("moved.kv")}-wal, which has its newest rows: move the file back, `,
+      ],
       [at("file/none.kv"), CREATE, `there is no folder ${at("file/")}, `],
       [at("file/none.kv"), withFolder, `the folder ${at("file/")} cannot be created: `],
       [at("file/none.kv"), FIND, ""],
@@ -301,7 +322,7 @@ Deno.test("openStore() explains in one line why a file cannot be used, and creat
     assertEquals(message.startsWith(`The KV ${path} cannot be used: ${reason}`), true, message);
     assertEquals(message.includes("\n"), false, message);
   }
-  assertEquals(folder.names().filter((name) => !/-(wal|shm)$/.test(name)), before);
+  assertEquals(names(), before);
   assertEquals(await Deno.readTextFile(at("empty")), "");
 });
 

@@ -3,8 +3,8 @@ import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
 import { IN_HASTE, type ServerProcess } from "./process.ts";
 import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
-import { addItem, ITEM, itemWith, LIST, PATH, TITLE } from "./shipped.ts";
-import { inOneDay, ServedStore } from "./temporary_store.ts";
+import { addItem, idIn, ITEM, itemWith, LIST, listIds, PATH, TITLE } from "./shipped.ts";
+import { inOneDay, ServedStore, type TemporaryStore } from "./temporary_store.ts";
 
 const HEALTH = rawRequest("GET /health");
 /** Enough requests for their log lines to overflow a pipe. */
@@ -123,19 +123,70 @@ async function canOpen(port: number, connections: DisposableStack): Promise<bool
   }
 }
 
-Deno.test("server refuses writes once its KV file is removed", async () => {
+/** What happens to the store's files, and how the log begins to say so. */
+const LOSSES: readonly {
+  readonly name: string;
+  readonly lose: (store: TemporaryStore) => Promise<void>;
+  readonly reason: RegExp;
+}[] = [
+  {
+    name: "is removed",
+    lose: ({ kvPath }) => Deno.remove(kvPath),
+    reason: /"reason":"The KV file was removed or renamed; stop the service with SIGTERM, /,
+  },
+  {
+    name: "is renamed",
+    lose: ({ kvPath }) => Deno.rename(kvPath, `${kvPath}.old`),
+    reason: /"reason":"The KV file was removed or renamed; /,
+  },
+  {
+    name: "is replaced",
+    async lose({ kvPath }) {
+      await Deno.copyFile(kvPath, `${kvPath}.new`);
+      await Deno.rename(`${kvPath}.new`, kvPath);
+    },
+    reason: /"reason":"The KV file was removed or replaced; /,
+  },
+  {
+    name: "loses its -wal",
+    lose: ({ kvPath }) => Deno.remove(`${kvPath}-wal`),
+    reason: /"reason":"The file -wal of the KV was removed or replaced; /,
+  },
+  {
+    name: "loses its -shm",
+    lose: ({ kvPath }) => Deno.remove(`${kvPath}-shm`),
+    reason: /"reason":"The file -shm of the KV was removed or replaced; /,
+  },
+];
+
+for (const { name, lose, reason } of LOSSES) {
+  Deno.test(`server refuses writes once its KV file ${name}`, async () => {
+    await using served = await ServedStore.start();
+    const { server, key, store } = served;
+    assertEquals((await addItem(server, key)).status, 201);
+
+    await lose(store);
+    await server.wrote("stderr", reason);
+
+    assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
+    // It probes the store once a second.
+    while ((await call(server, undefined, "GET /ready")).status === 200) await pause(50);
+    assertEquals(outcome(await call(server, undefined, "GET /ready")), "503 store_unavailable");
+    assertEquals((await server.stop()).code, 0);
+  });
+}
+
+Deno.test("server saves at its stop what it acknowledged before its -wal was removed", async () => {
   await using served = await ServedStore.start();
   const { server, key, store } = served;
-  assertEquals((await addItem(server, key)).status, 201);
+  const id = idIn((await addItem(server, key)).json);
+  await Deno.remove(`${store.kvPath}-wal`);
+  await server.wrote("stderr", /"reason":"The file -wal /);
 
-  await Deno.remove(store.kvPath);
-  await server.wrote("stderr", /"reason":"The KV file was removed or renamed; restart the service"/);
+  await server.stop();
 
-  assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
-  // It probes the store once a second.
-  while ((await call(server, undefined, "GET /ready")).status === 200) await pause(50);
-  assertEquals(outcome(await call(server, undefined, "GET /ready")), "503 store_unavailable");
-  assertEquals((await server.stop()).code, 0);
+  await using next = await store.serve();
+  assertEquals(await listIds(next, key), [id]);
 });
 
 /** Sends the head of a request that adds an item. Resolves to its body once the server asks for it. */
