@@ -58,7 +58,7 @@ async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
   const { kvPath, onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact } = config;
-  const { operatorTokens, metricsTokens, clientAddressHeader } = config;
+  const { operatorTokens, operatorReadTokens, metricsTokens, clientAddressHeader } = config;
   const clock = Date.now;
   const metrics = new Metrics();
   const log = logOf(config, metrics);
@@ -81,7 +81,7 @@ async function serve(): Promise<number> {
     catalogue: CATALOGUE,
     ...{ generations, store, clock, metrics, log, inFlight },
     ...{ onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact },
-    ...{ operatorTokens, metricsTokens },
+    ...{ operatorTokens, operatorReadTokens, metricsTokens },
     clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),
   });
   const sweeper = new Sweeper(service.sweeps, clock, log);
@@ -109,15 +109,15 @@ async function serve(): Promise<number> {
 }
 
 /** Creates the log according to the settings. It hides keys and tokens. */
-function logOf({ accessLog, kvToken, operatorTokens, metricsTokens }: Config, metrics: Metrics): Log {
+function logOf(config: Config, metrics: Metrics): Log {
+  const { accessLog, kvToken, operatorTokens, operatorReadTokens, metricsTokens } = config;
   return createLog({
     access: accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
     // A shorter token could occur in text that is not secret.
     secrets: [
       new KeyForm(CATALOGUE).secret,
-      ...operatorTokens,
-      ...metricsTokens,
+      ...[...operatorTokens, ...operatorReadTokens, ...metricsTokens].map(({ token }) => token),
       ...(kvToken.length < 8 ? [] : [kvToken]),
     ],
     clock: Date.now,

@@ -64,6 +64,12 @@ export interface AccountStoreOptions {
   readonly usageOf?: (state: AccountState) => Usage;
 }
 
+/** An account before and after a change. */
+export interface AccountChange {
+  readonly before: Account;
+  readonly after: Account;
+}
+
 /** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp" | "reference">;
 
@@ -214,16 +220,17 @@ export class AccountStore {
     });
   }
 
-  /** Changes an open account. The result is the account afterwards; null if no open account has this ID. */
-  changing(id: string, change: (before: Account) => Partial<Account>): Transaction<Account | null> {
+  /** Changes an open account. The result is null if no open account has this ID. */
+  changing(id: string, change: (before: Account) => Partial<Account>): Transaction<AccountChange | null> {
     return this.#ofState(id, ({ holder: before, usage }, write) => {
       if (before.closedAt !== null) return null;
       const after = { ...before, ...change(before) };
-      if (JSON.stringify(after) === JSON.stringify(before)) return before;
+      if (JSON.stringify(after) === JSON.stringify(before)) return { before, after };
       if (!isSameLimits(after.limits, before.limits)) {
         write.set(usageKey(id), encodeUsage(changeLimits(usage, after.limits)));
       }
-      return this.#put(after, write);
+      this.#put(after, write);
+      return { before, after };
     });
   }
 
@@ -306,10 +313,9 @@ export class AccountStore {
     return state && { ...state, usage: this.#usageOf(state) };
   }
 
-  #put(account: Account, write: Write): Account {
+  #put(account: Account, write: Write): void {
     write.set(accountKey(account.id), encodeJson(account));
     write.bump(this.#version);
-    return account;
   }
 }
 

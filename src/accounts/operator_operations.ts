@@ -17,7 +17,7 @@ import {
   text,
 } from "../web/schema.ts";
 import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, type Call, type Operation, type Plans } from "../service/mod.ts";
+import { ACCESS, type Call, type Changed, type Operation, type Plans } from "../service/mod.ts";
 import type { Catalogue, Items } from "../resource/mod.ts";
 import {
   type Account,
@@ -190,6 +190,7 @@ function createAccount({ accounts, plans, schemas }: Desk): Operation {
     errors: [ACCOUNT_EXISTS],
   }, async ({ body }, call: Call) => {
     const made = await create(accounts, { ...body, ...planOf(plans, body), signedUp: false }, call);
+    call.noteChange(changeOf(made.account));
     return issued(made, UNUSED, call);
   });
 }
@@ -235,6 +236,9 @@ function createAccounts({ accounts, plans, schemas }: Desk): Operation {
         return { ...identity, outcome: "failed" } as const;
       }
     }));
+    const created = creations.filter(({ outcome }) => outcome === "created");
+    const names = created.map(({ name, reference }) => ({ name, reference }));
+    call.noteChange(names.length === 0 ? {} : { plan: plan.plan, limits: plan.limits, accounts: names });
     const [failure] = failures;
     if (failure && failures.length === identities.length) throw failure;
     return valueResponse<Parsed<OperatorSchemas["creations"]>>(creations);
@@ -318,8 +322,9 @@ function rotateKey({ accounts, schemas }: Desk): Operation {
     answers: issuedKey(schemas, "The account and its new API key"),
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await find(accounts, id, call, "open ");
-    const rotated = await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now));
-    return issued(open(rotated, id), usage, call);
+    const rotated = open(await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now)), id);
+    call.noteChange({ graceSeconds });
+    return issued(rotated, usage, call);
   });
 }
 
@@ -472,7 +477,24 @@ async function change(
   call: Call,
 ): Promise<Seen> {
   const { usage } = await find(accounts, id, call, "open ");
-  return { holder: open(await call.transact(accounts.changing(id, to)), id), usage };
+  const { before, after } = open(await call.transact(accounts.changing(id, to)), id);
+  call.noteChange(changeOf(after, before));
+  return { holder: after, usage };
+}
+
+/** What the log says of a new account or, with `before`, of a change. */
+function changeOf(after: Account, before?: Account): Changed {
+  const old: Record<string, unknown> = before ? loggedOf(before) : { suspended: false, closed: false };
+  const isNew = ([name, value]: readonly [string, unknown]) =>
+    JSON.stringify(value) !== JSON.stringify(old[name]);
+  return Object.fromEntries(Object.entries(loggedOf(after)).filter(isNew));
+}
+
+/** What the log may say of an account. */
+function loggedOf(
+  { name, reference, plan, limits, suspendedAt, closedAt }: Account,
+): Record<string, unknown> {
+  return { name, reference, plan, limits, suspended: suspendedAt !== null, closed: closedAt !== null };
 }
 
 /** The 200 with an account. */

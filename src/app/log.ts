@@ -1,5 +1,5 @@
 import type { Counter } from "../base/mod.ts";
-import type { LimitOf } from "../service/mod.ts";
+import type { Changed, LimitOf } from "../service/mod.ts";
 import { Metrics } from "./metrics.ts";
 
 /** A destination of log lines, such as `Deno.stdout`. */
@@ -41,17 +41,30 @@ export interface ErrorRecord extends Pick<AccessRecord, "time" | "id" | "route">
 }
 
 /** A line of the log for an operator's request. */
-export interface OperatorRecord extends Pick<AccessRecord, "time" | "address" | "status"> {
+export interface OperatorRecord extends Pick<AccessRecord, "time" | "id" | "address" | "status"> {
+  /** The name of the operator, if the token has one. */
+  readonly operator?: string;
   readonly operation: string;
   /** IDs of the accounts, messages or items that it is about. */
   readonly ids: readonly string[];
+  /** What was changed. */
+  readonly changed?: Changed;
 }
 
 /** A line of the log for a ban, which ends at the time `until`. */
-export interface EventRecord extends Pick<AccessRecord, "time" | "accountId"> {
+export interface BanRecord extends Pick<AccessRecord, "time" | "accountId"> {
   readonly event: "ban";
   readonly until: string;
 }
+
+/** A line of the log for wrong operator tokens since the line before. The address is that of the last one. */
+export interface WrongTokenRecord extends Pick<AccessRecord, "time" | "address"> {
+  readonly event: "wrong_token";
+  readonly count: number;
+}
+
+/** A line of the log for something that is no request. */
+export type EventRecord = BanRecord | WrongTokenRecord;
 
 /** The service's log. It never has a key or, in production, a body or the message of an error without `logReason`. */
 export interface Log {

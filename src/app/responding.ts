@@ -5,7 +5,7 @@ import { allowOf, ApiError, createResponse, ERRORS, readJsonObject } from "../we
 import { ACCESS, type Call, needsToken, type Operation } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
-import { wrongOperatorToken } from "../operator/token.ts";
+import { READ_ONLY, wrongOperatorToken } from "../operator/token.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, createSuggester } from "./arrival.ts";
 import type { Budget } from "./in_flight.ts";
@@ -33,9 +33,10 @@ export function refusing(): Responding {
 /** Refuses a request without the key or the token that its operation needs. */
 export function authorizing(realm: Realm): Responding {
   const unauthorized = unauthorizedIn(realm);
-  return function authorize({ request, matched, admission }: Arrival): Response | undefined {
+  return function authorize({ request, matched, admission, byOperator }: Arrival): Response | undefined {
     if (matched.kind !== "found") return undefined;
-    const { access } = matched.endpoint;
+    const { access, method } = matched.endpoint;
+    if (byOperator?.grant.isReadOnly && method !== "GET") throw READ_ONLY;
     if (access === ACCESS.key && admission?.account === undefined) {
       return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
     }
@@ -79,7 +80,10 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
         return done.result;
       },
       readBody: (rules) => arrival.body ??= readBody(arrival, { ...usualRules, ...rules }, budget),
-      note: (id) => void (arrival.ids ??= new Set()).add(id),
+      note: (id) => void arrival.byOperator?.ids.add(id),
+      noteChange(changed) {
+        if (arrival.byOperator) arrival.byOperator.changed = changed;
+      },
     });
   };
 

@@ -86,9 +86,15 @@ export function ownedItemOperations(items: Items): Operation[] {
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: owned, headers: ["Cache-Control"] } },
   }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
-    const changed = await items.change(id, (owned) => resource.changed(found(owned, id).item, body), call);
+    let before: Item | undefined;
+    const changed = await items.change(id, (owned) => {
+      before = found(owned, id).item;
+      return resource.changed(before, body);
+    }, call);
+    const after = found(changed, id);
     call.note(`${id}`);
-    return valueResponse<OwnedItem>(withOwner(found(changed, id)));
+    call.noteChange(differentIn(resource, before, after.item));
+    return valueResponse<OwnedItem>(withOwner(after));
   });
 
   const deleteItem = operation({
@@ -145,6 +151,7 @@ function createItem(items: Items): Operation {
       creation: ownerId === "" ? creation : addingFor(ownerId, creation),
       reply() {
         for (const known of [`${item.id}`, ownerId]) if (known !== "") call.note(known);
+        call.noteChange(differentIn(resource, undefined, item));
         const location = `${call.base}${pathOf(resource)}/${item.id}`;
         const body = stringifyJson(withOwner({ item, ownerId }));
         return { status: 201, headers: { ...NO_STORE, location }, body };
@@ -192,6 +199,11 @@ function listItems(items: Items): Operation {
 
 function commonOf({ tag }: Resource) {
   return { access: ACCESS.operator, tag, timeoutMs: 30_000 } as const;
+}
+
+/** The names of the fields whose values differ. The log has no values of items. */
+function differentIn({ fields }: Resource, before: Item | undefined, after: Item): readonly string[] {
+  return Object.keys(fields).filter((name) => stringifyJson(before?.[name]) !== stringifyJson(after[name]));
 }
 
 function withOwner({ item, ownerId }: Owned): OwnedItem {

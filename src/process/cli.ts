@@ -84,7 +84,8 @@ export async function main(
     }
     return await runCommandLine(clientTasks(catalogue), args, io, async (work) => {
       const config = readConfig(env);
-      const { serviceUrl, operatorTokens: [token] } = config;
+      const { serviceUrl, operatorTokens, operatorReadTokens } = config;
+      const [{ token } = {}] = [...operatorTokens, ...operatorReadTokens];
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
       await work({

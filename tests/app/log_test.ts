@@ -22,7 +22,7 @@ const ACCESS = {
   ...{ time: TIME, id: "r1", address: ADDRESS, method: "GET", route: "/", status: 200 },
   ...{ code: "", ms: 1, accountId: "" },
 };
-const OPERATION = { time: TIME, address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
+const OPERATION = { time: TIME, id: "r1", address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
 const EVENT = { time: TIME, event: "ban", accountId: "acct_1", until: TIME } as const;
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 

@@ -208,7 +208,7 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
   }
 });
 
-Deno.test("main() sends the first OPERATOR_TOKEN, and nothing without one or if the command needs the store", async () => {
+Deno.test("main() sends the first token without its name, and nothing without one or if the command needs the store", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const none = "There is no account with the id acct_1.";
@@ -216,17 +216,19 @@ Deno.test("main() sends the first OPERATOR_TOKEN, and nothing without one or if 
   assertEquals([await operator.run("items things rebuild"), operator.err], [1, [needsStore]]);
 
   for (
-    const [token, line] of [
-      [WRONG, NOT_THIS],
-      [`${WRONG},${TOKEN}`, NOT_THIS],
-      [`${TOKEN},${WRONG}`, none],
-      ["", "With SERVICE_URL, also set OPERATOR_TOKEN."],
+    const [token, readToken, line] of [
+      [WRONG, TOKEN, NOT_THIS],
+      [`${WRONG},${TOKEN}`, "", NOT_THIS],
+      [`${TOKEN},${WRONG}`, "", none],
+      [`ann:${TOKEN},bob:${WRONG}`, "", none],
+      ["", `ann:${TOKEN}`, none],
+      ["", "", "With SERVICE_URL, also set OPERATOR_TOKEN."],
     ] as const
   ) {
-    operator.environment.set("OPERATOR_TOKEN", token);
+    operator.environment.set("OPERATOR_TOKEN", token).set("OPERATOR_READ_TOKEN", readToken);
     assertEquals([await operator.run(READ), operator.err], [1, [line]]);
   }
-  assertEquals([remote.requests.length, remote.service.errors], [3, []]);
+  assertEquals([remote.requests.length, remote.service.errors], [5, []]);
 });
 
 const clock = () => NOON;

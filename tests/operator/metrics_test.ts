@@ -40,13 +40,14 @@ Deno.test("GET /metrics returns metrics that the guide names, and nothing withou
 });
 
 Deno.test("METRICS_TOKEN reads metrics and nothing else, also without an operator token", async () => {
-  const metricsTokens = ["metrics-token-of-this-one-test-001", "metrics-token-of-this-one-test-002"];
+  const tokens = ["metrics-token-of-this-one-test-001", "metrics-token-of-this-one-test-002"];
+  const metricsTokens = tokens.map((token) => ({ token }));
   await using service = await Harness.open({ operatorToken: TOKEN, metricsTokens });
   await using closed = await Harness.open({ metricsTokens });
   const list = "GET /operator/v1/accounts";
 
   assertEquals((await service.fetch("GET /metrics", { key: TOKEN })).status, 200);
-  for (const key of metricsTokens) {
+  for (const key of tokens) {
     for (const one of [service, closed]) assertEquals((await one.fetch("GET /metrics", { key })).status, 200);
     await assertError(await service.fetch(list, { key }), 401, "invalid_operator_token");
     await assertError(await closed.fetch(list, { key }), 404, "not_found");

@@ -14,6 +14,8 @@ const ON_DEPLOY = { onDeploy: true, kvPath: undefined } as const;
 const LIVE = { environment: "production", signUpIsOpen: false } as const;
 const TOKEN = `${"aZ0-._~+/".repeat(4)}=`;
 const OTHER_TOKEN = "abcdefgh".repeat(4);
+/** Ten entries, two for each of five names. */
+const TEN = Array.from({ length: 10 }, (_, index) => `n${index % 5}:${OTHER_TOKEN}${index}`);
 const SERVER = "http://kv.example:4512";
 
 const settings: readonly (readonly [variables: Variables, change: Partial<Config>])[] = [
@@ -38,10 +40,28 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ SIGN_UP: "closed" }, { signUpIsOpen: false }],
   [{ ENVIRONMENT: "production", SIGN_UP: "open" }, { environment: "production" }],
   [{ SECURITY_CONTACT: "mailto:me@store.example" }, { securityContact: "mailto:me@store.example" }],
-  [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [TOKEN] }],
-  [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { operatorTokens: [OTHER_TOKEN, TOKEN] }],
-  [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [TOKEN] }],
-  [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { metricsTokens: [OTHER_TOKEN, TOKEN] }],
+  [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [{ token: TOKEN }] }],
+  [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, {
+    operatorTokens: [{ token: OTHER_TOKEN }, { token: TOKEN }],
+  }],
+  [{ OPERATOR_TOKEN: `Zoe_1-b:${TOKEN},${OTHER_TOKEN},Zoe_1-b:${OTHER_TOKEN}x` }, {
+    operatorTokens: [
+      { token: TOKEN, operator: "Zoe_1-b" },
+      { token: OTHER_TOKEN },
+      { token: `${OTHER_TOKEN}x`, operator: "Zoe_1-b" },
+    ],
+  }],
+  [{ OPERATOR_TOKEN: TEN.join() }, {
+    operatorTokens: TEN.map((entry) => entry.split(":")).map(([operator = "", token = ""]) => ({
+      token,
+      operator,
+    })),
+  }],
+  [{ OPERATOR_READ_TOKEN: `a:${TOKEN}` }, { operatorReadTokens: [{ token: TOKEN, operator: "a" }] }],
+  [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [{ token: TOKEN }] }],
+  [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, {
+    metricsTokens: [{ token: OTHER_TOKEN }, { token: TOKEN }],
+  }],
   [{ SERVICE_URL: "https://store.example/shop/" }, { serviceUrl: "https://store.example/shop" }],
   [{ ACCESS_LOG: "off" }, {}],
   [{ ACCESS_LOG: "json" }, { accessLog: true }],
@@ -77,6 +97,7 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
     signUpIsOpen: true,
     securityContact: undefined,
     operatorTokens: [],
+    operatorReadTokens: [],
     metricsTokens: [],
     serviceUrl: undefined,
     accessLog: false,
@@ -85,6 +106,9 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
   });
 });
 
+const TOKEN_RULE =
+  "be TOKEN or NAME:TOKEN, or a list of these separated by commas: a TOKEN has at least 32 letters, digits or any of " +
+  "-._~+/=, and a NAME has letters, digits, - and _";
 const URL_RULE = "be an http or https URL without a query, and without /v1 at the end";
 const words = (text: string) => text.split(" ");
 
@@ -117,20 +141,21 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
     "be a mailto:, https: or tel: URI",
     ["a@store.example", "http://store.example", "mailto: a"],
   ],
-  [
-    "OPERATOR_TOKEN",
-    "be at least 32 letters, digits or any of -._~+/=, or two different such tokens separated by a comma",
+  ...["OPERATOR_TOKEN", "OPERATOR_READ_TOKEN", "METRICS_TOKEN"].flatMap((name) =>
     [
-      ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
-      ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
-      ...[`${TOKEN},${TOKEN}`, `${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
-    ],
-  ],
-  ...["OPERATOR_TOKEN", "METRICS_TOKEN"].map((name) =>
-    [name, "be made of at least 6 different characters", [
-      ...words("x abcde 01").map((characters) => characters.repeat(32)),
-      `${TOKEN},${"abcde".repeat(7)}`,
-    ]] as const
+      [name, TOKEN_RULE, [
+        ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
+        ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
+        ...[`:${TOKEN}`, `Zoë:${TOKEN}`, `a b:${TOKEN}`, `a:b:${TOKEN}`, `a:${TOKEN.slice(0, 31)}`],
+      ]],
+      [name, "not have a token twice", [`${TOKEN},${TOKEN}`, `a:${TOKEN},${OTHER_TOKEN},b:${TOKEN}`]],
+      [name, "have at most 10 entries", [`${TEN},${TOKEN}`]],
+      [name, "have at most 2 tokens with the same name", [`${TEN.slice(0, 9)},n1:${TOKEN}`]],
+      [name, "be made of at least 6 different characters", [
+        ...words("x abcde 01").map((characters) => characters.repeat(32)),
+        `${TOKEN},${"abcde".repeat(7)}`,
+      ]],
+    ] as const
   ),
   ["SERVICE_URL", URL_RULE, ["store.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
@@ -161,10 +186,14 @@ for (const [name, rule, values] of mistakes) {
   );
 }
 
-Deno.test("readConfig() rejects a METRICS_TOKEN that is also an OPERATOR_TOKEN", () => {
-  const both = { OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}`, METRICS_TOKEN: TOKEN };
+Deno.test.each([
+  ["METRICS_TOKEN", "OPERATOR_TOKEN"],
+  ["METRICS_TOKEN", "OPERATOR_READ_TOKEN"],
+  ["OPERATOR_READ_TOKEN", "OPERATOR_TOKEN"],
+])("readConfig() rejects a %s that is also an %s", (name = "", other = "") => {
+  const both = { [name]: TOKEN, [other]: `a:${OTHER_TOKEN},b:${TOKEN}` };
 
-  assertThrows(() => configOf(both), ConfigError, "METRICS_TOKEN must differ from OPERATOR_TOKEN");
+  assertThrows(() => configOf(both), ConfigError, `${name} must differ from ${other}, which allows more.`);
 });
 
 Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {

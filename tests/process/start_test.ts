@@ -8,6 +8,7 @@ import { ServedStore, TemporaryStore } from "./temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
+const READ_TOKEN = "the-token-of-somebody-who-only-looks";
 const METRICS_TOKEN = "the-token-that-only-prometheus-has";
 const DENO_KV_ACCESS_TOKEN = "the-token-of-the-server-of-the-kv";
 
@@ -101,7 +102,8 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
     PUBLIC_URL: "https://store.example/base/",
     MAX_STALENESS_MS: "60000",
     ACCESS_LOG: "json",
-    OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`,
+    OPERATOR_TOKEN: `ann:${TOKEN},ann:${OLD_TOKEN}`,
+    OPERATOR_READ_TOKEN: `bob:${READ_TOKEN}`,
     METRICS_TOKEN,
     DENO_KV_ACCESS_TOKEN,
   });
@@ -114,14 +116,15 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const run = (OPERATOR_TOKEN: string, ...args: string[]) =>
     runCommand(args, { SERVICE_URL: server.origin, OPERATOR_TOKEN, KV_PATH: "/nowhere" });
 
-  const created = await run(TOKEN, "accounts", "create", "me");
+  const created = await run(`ann:${TOKEN}`, "accounts", "create", "me");
+  const listed = await run(READ_TOKEN, "accounts", "list");
   const refused = await run(TOKEN.toUpperCase(), "accounts", "list");
   const own = created.stdout.trim();
   const { headers, json } = await addItem(server, own);
 
   assertEquals(left, [[59, 59], [58, 58], [59, 57]]);
   assertEquals(outcome(await call(server, key, LIST)), "401 invalid_api_key");
-  assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
+  assertEquals([created.code, listed.code, refused.code, refused.stdout], [0, 0, 1, ""]);
   assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
   assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
   const known = await listIds(server, own);
@@ -132,19 +135,26 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(metrics)?.[1]);
   assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
 
-  const secrets = [own, TOKEN, OLD_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
+  const secrets = [own, TOKEN, OLD_TOKEN, READ_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
   for (const id of ["trace-1", ...secrets]) {
     await call(server, own, `${LIST}/77`, {
       headers: { "x-request-id": id, "x-forwarded-for": "192.0.2.3" },
     });
   }
   const { code, stdout, errorLines } = await server.stop();
-  const records = stdout.trim().split("\n").slice(-6).map((line) => JSON.parse(line));
+  const records = stdout.trim().split("\n").slice(-1 - secrets.length).map((line) => JSON.parse(line));
   assertEquals(
     records.map(({ id, status, address, route }) => [id, status, address, route]),
     ["trace-1", ...secrets.map(() => "[secret]")].map((
       id,
     ) => [id, 404, "192.0.2.3", `${PATH}/:${SHIPPED.id}`]),
+  );
+  const events = errorLines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+  assertEquals(
+    events.map(({ operator, operation, event, count }) => [operator ?? event, operation ?? count]),
+    [
+      ...[["ann", "createAccounts"], ["bob", "listAccounts"], ["wrong_token", 1]],
+    ],
   );
   assertEquals([code, `${stdout}${errorLines}`.includes(own)], [0, false]);
 });
