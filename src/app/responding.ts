@@ -1,7 +1,7 @@
 import { SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
-import { allowOf, ApiError, createResponse, ERRORS, readJsonObject } from "../web/mod.ts";
+import { allowOf, ApiError, createResponse, ERRORS, invalidRequest, readJsonObject } from "../web/mod.ts";
 import { ACCESS, type Call, needsToken, type Operation } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
@@ -120,7 +120,7 @@ export function missing(
 ): (arrival: Arrival) => Response {
   const suggest = createSuggester(operations);
   return function miss({ request, now, path, matched }: Arrival): Response {
-    if (matched.kind === "bad host") throw new ApiError(ERRORS.invalid_request, hostFault(request));
+    if (matched.kind === "bad host") throw invalidRequest(hostFault(request), "Host");
     if (matched.kind === "allow") {
       const allow = allowOf(matched.endpoints.filter(({ deprecated }) => !isGone(deprecated, now)));
       if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });

@@ -1,6 +1,15 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ERRORS, operation, type Tag } from "../web/mod.ts";
-import { Invalid, named, object, oneOf, output, text, timestamp } from "../web/schema.ts";
+import {
+  extensibleEnum,
+  Invalid,
+  named,
+  object,
+  output,
+  type Schema,
+  text,
+  timestamp,
+} from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
@@ -34,12 +43,17 @@ const CREATION = named(
   object(FIELDS, { examples: [{ message: "Is it still available?" }] }),
 );
 
+/** The status of a message. */
+export const MESSAGE_STATUS: Schema<string> = extensibleEnum(
+  ["queued"],
+  "`queued`: the message is stored, but not yet sent",
+);
 const MESSAGE = named(
   "Message",
   output({
     id: text(),
     message: text(),
-    status: oneOf(["queued"], { description: "Always `queued`: the message is stored, but not yet sent." }),
+    status: MESSAGE_STATUS,
     createdAt: timestamp(),
   }, {
     examples: [{

@@ -12,7 +12,15 @@ import {
   quickEtagOf,
   requirePreconditions,
 } from "../web/headers.ts";
-import { ApiError, createResponse, type ErrorKind, ERRORS, jsonResponse, operation } from "../web/mod.ts";
+import {
+  ApiError,
+  createResponse,
+  type ErrorKind,
+  ERRORS,
+  invalidRequest,
+  jsonResponse,
+  operation,
+} from "../web/mod.ts";
 import {
   integer,
   oneOf,
@@ -106,9 +114,9 @@ export function requireOneOrder({ sort, cursor }: ItemOrder): void {
     return;
   }
   const expected = isDescending({ cursor }) ? "-id" : "id";
-  throw new ApiError(
-    ERRORS.invalid_request,
+  throw invalidRequest(
     `The query parameter sort must be ${expected}, as in the list that the cursor comes from, or be left out.`,
+    "sort",
   );
 }
 

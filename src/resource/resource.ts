@@ -1,5 +1,5 @@
 import type { Deprecation } from "../web/headers.ts";
-import { ApiError, ERRORS, type Tag } from "../web/mod.ts";
+import { ApiError, ERRORS, invalidRequest, type Tag } from "../web/mod.ts";
 import {
   integer,
   isRemovable,
@@ -256,14 +256,24 @@ function aboutNull(removable: readonly string[], nullables: readonly string[]): 
 }
 
 /** @throws {ApiError} if a creation or a change breaks a rule that the item kept before. */
-export function requireRules({ rules }: Resource, { before, after: item, now }: Change): void {
+export function requireRules({ rules, fields }: Resource, { before, after: item, now }: Change): void {
   if (item === undefined) return;
   for (const rule of rules) {
     const fault = rule.check({ item, before, now });
     const isOld = fault !== undefined && before !== undefined &&
       rule.check({ item: before, now }) !== undefined;
-    if (fault !== undefined && !isOld) throw new ApiError(rule.error ?? ERRORS.invalid_request, fault);
+    if (fault === undefined || isOld) continue;
+    const { error = ERRORS.invalid_request } = rule;
+    throw error === ERRORS.invalid_request
+      ? invalidRequest(fault, fieldIn(fault, fields))
+      : new ApiError(error, fault);
   }
+}
+
+/** The first field that a sentence names, with what follows its name, such as `lines[2].cents`; undefined if it names none. */
+function fieldIn(sentence: string, fields: Members): string | undefined {
+  const names = sentence.match(/[A-Za-z]\w*(?:\[\d+\]|\.\w+)*/g) ?? [];
+  return names.find((name) => Object.hasOwn(fields, /^\w+/.exec(name)?.[0] ?? ""));
 }
 
 /** Whether an account may see an item of `ownerId`. An id is empty if there is no account. */

@@ -14,7 +14,7 @@ import { stringifyJson } from "./json.ts";
 import { isRequired, named, optional, output, resolved } from "./objects.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { HTTP_HEADERS } from "./response_headers.ts";
-import { integer, text } from "./scalars.ts";
+import { extensibleEnum, integer, text } from "./scalars.ts";
 import type { Schema } from "./schema_types.ts";
 
 /** A description of the operations below a path. */
@@ -51,10 +51,7 @@ function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
   return named(
     "Error",
     output({
-      code: text({
-        description: `Machine-readable error code. Others may be added; known are ${codes.join(", ")}.`,
-        "x-extensible-enum": codes,
-      }),
+      code: extensibleEnum(codes, "Machine-readable error code"),
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
       ...Object.fromEntries(texts.map(([name, description]) => [name, optional(text({ description }))])),

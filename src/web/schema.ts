@@ -29,7 +29,18 @@ export {
   resolved,
   withoutDefault,
 } from "./objects.ts";
-export { BIDI_CONTROLS, boolean, date, int64, integer, nameText, oneOf, text, timestamp } from "./scalars.ts";
+export {
+  BIDI_CONTROLS,
+  boolean,
+  date,
+  extensibleEnum,
+  int64,
+  integer,
+  nameText,
+  oneOf,
+  text,
+  timestamp,
+} from "./scalars.ts";
 export {
   Invalid,
   type Members,

@@ -93,10 +93,32 @@ export const MAX_FAULTS = 5;
 export class Invalid extends Error {
   override readonly name = "Invalid";
   readonly faults: readonly string[];
+  /** The names and indexes that lead to what the first fault is about; empty if that is the whole value. */
+  readonly path: readonly (string | number)[] = [];
 
   constructor(...faults: readonly string[]) {
     super(faults.join("; "));
     this.faults = faults;
+  }
+
+  /** The faults of all these errors. */
+  static all(errors: readonly Invalid[]): Invalid {
+    const [{ path } = new Invalid()] = errors;
+    return Object.assign(new Invalid(...errors.flatMap(({ faults }) => faults)), { path });
+  }
+
+  /** The same faults, of a value that has this name or index in another. */
+  in(step: string | number): Invalid {
+    return Object.assign(new Invalid(...this.faults), { path: [step, ...this.path] });
+  }
+
+  /** The name of what the first fault is about, such as `lines[2].cents`; undefined if that is the whole value. */
+  get field(): string | undefined {
+    if (this.path.length === 0) return undefined;
+    return this.path.map((step, index) => {
+      if (typeof step === "number") return `[${step}]`;
+      return index === 0 ? step : `.${step}`;
+    }).join("");
   }
 }
 

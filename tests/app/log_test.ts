@@ -339,7 +339,7 @@ Deno.test.each([["staging", true], ["production", false]] as const)(
 Deno.test("service returns 400 with its faults if a handler throws Invalid", async () => {
   await using workshop = await Workshop.open();
 
-  const response = await fail(workshop, new Invalid("Name must be red", "Weight must be 7"));
+  const response = await fail(workshop, new Invalid("Name must be red", "Weight must be 7").in("Name"));
 
   await assertError(response, 400, "invalid_request", /^Name must be red\. Weight must be 7\.$/);
 });

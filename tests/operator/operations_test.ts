@@ -289,7 +289,7 @@ Deno.test("operators' operations return 400 to an invalid request, and change no
       [CREATE, { name: "a", reference: "ä" }, "The field reference must have only visible ASCII characters."],
       [`${CREATE}/batch`, { accounts: [NEW, { name: " " }] }, "The field accounts[1].name must have"],
       [change, { limits: { minute: 1 } }, "The field limits is for the enterprise plan; the free plan"],
-      [change, { plan: "enterprise", limits: { minute: 1 } }, "The fields limits.minute and limits.day"],
+      [change, { plan: "enterprise", limits: { minute: 1 } }, "The field limits.day is required for"],
       [`${CREATE}/${id}/rotate`, { graceSeconds: -1 }, "The field graceSeconds must be an integer"],
       [`GET ${ACCOUNTS}?cursor=acct_1`, undefined, "cursor must be a cursor from a Link header"],
     ] as const
