@@ -22,6 +22,7 @@ import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { PARTS } from "../catalogue/parts.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
+import { warningsOfKv, warningsOfService } from "./warnings.ts";
 
 /** The store's file, for commands that work on it. */
 interface StoreFile extends CopyOptions {
@@ -88,6 +89,7 @@ export async function main(
       const [{ token } = {}] = [...operatorTokens, ...operatorReadTokens];
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
+      for (const warning of warningsOfService(config)) io.err(warning);
       await work({
         operate: (work) => work(new Client(remoteFetch(serviceUrl, token))),
         store() {
@@ -110,9 +112,10 @@ async function runLocally(
   work: Work<Target>,
   config: Config,
   catalogue: Catalogue,
-  { clock }: CommandIo,
+  { clock, err }: CommandIo,
 ): Promise<void> {
   requireReachable(config.kvPath);
+  for (const warning of warningsOfKv(config)) err(warning);
   const store = await openStore(config.kvPath, { clock, create: false });
   try {
     await work({ operate: (work) => operate(work, store, config, catalogue, clock), store: () => store });

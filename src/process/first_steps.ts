@@ -6,19 +6,28 @@ import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
 import { print } from "./process.ts";
+import { warningsOfAddress, warningsOfKv } from "./warnings.ts";
 
 /** Maximum number of accounts whose environments are read. */
 const ACCOUNTS_READ = 100;
 
-/** Describes the running service in two lines: where it listens; its version, the rows' version and main settings. */
+/**
+ * Describes the running service in two lines: where it listens; its version, the rows' version and main settings.
+ * Further lines warn of settings that are not safe.
+ */
 export function describeStart(
-  { environment, signUpIsOpen, kvPath }: Config,
+  config: Config,
   { address, schema }: { readonly address: Deno.Addr; readonly schema: number },
 ): string {
+  const { environment, signUpIsOpen, kvPath } = config;
   const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
-  return `Listening on ${describeAddress(address)}
-${CATALOGUE.title} ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
+  return [
+    `Listening on ${describeAddress(address)}`,
+    `${CATALOGUE.title} ${VERSION}: environment ${environment}, ${signUp}, ${data}.`,
+    ...warningsOfAddress(config, address),
+    ...warningsOfKv(config),
+  ].join("\n");
 }
 
 function describeAddress(address: Deno.Addr): string {

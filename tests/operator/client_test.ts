@@ -229,6 +229,12 @@ Deno.test("main() sends the first token without its name, and nothing without on
     assertEquals([await operator.run(READ), operator.err], [1, [line]]);
   }
   assertEquals([remote.requests.length, remote.service.errors], [5, []]);
+
+  operator.environment.set("OPERATOR_TOKEN", TOKEN).set("SERVICE_URL", "http://service.invalid");
+  assertEquals([await operator.run(READ), operator.err[0]], [
+    1,
+    "Warning: OPERATOR_TOKEN is sent to service.invalid without encryption. Begin SERVICE_URL with https.",
+  ]);
 });
 
 const clock = () => NOON;
