@@ -58,7 +58,7 @@ async function serve(): Promise<number> {
   const stopped = stopSignal();
   const config = readConfig((name) => Deno.env.get(name));
   const { kvPath, onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact } = config;
-  const { operatorTokens, operatorReadTokens, metricsTokens, clientAddressHeader } = config;
+  const { operatorTokens, operatorReadTokens, metricsTokens, clientAddressHeader, allowedOrigins } = config;
   const clock = Date.now;
   const metrics = new Metrics();
   const log = logOf(config, metrics);
@@ -80,7 +80,7 @@ async function serve(): Promise<number> {
   const service = createService({
     catalogue: CATALOGUE,
     ...{ generations, store, clock, metrics, log, inFlight },
-    ...{ onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact },
+    ...{ onDeploy, environment, publicUrl, allowedOrigins, maxStalenessMs, signUpIsOpen, securityContact },
     ...{ operatorTokens, operatorReadTokens, metricsTokens },
     clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),
   });

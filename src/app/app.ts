@@ -1,5 +1,5 @@
 import { StoreUnavailable } from "../engine/mod.ts";
-import { bearerToken } from "../web/headers.ts";
+import { type AllowedOrigins, bearerToken } from "../web/headers.ts";
 import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
 import {
   ACCESS,
@@ -28,7 +28,7 @@ import {
   createArrivals,
   hasLimits,
 } from "./arrival.ts";
-import { addCors, addDeprecation, addRequestId, describing, type Finishing, limiting } from "./finishing.ts";
+import { addDeprecation, addRequestId, describing, type Finishing, limiting, sharing } from "./finishing.ts";
 import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
 import { errorRecord } from "./log.ts";
 import { record, type RecordOptions } from "./record.ts";
@@ -40,6 +40,8 @@ export interface AppOptions extends ArrivalsOptions, HandlingOptions, RecordOpti
   readonly grants: ReadonlyMap<Access, FindGrant>;
   readonly wrongTokens: WrongTokens;
   readonly inFlight: InFlight;
+  /** The origins whose web pages may read responses to clients. */
+  readonly allowedOrigins: AllowedOrigins;
 }
 
 /** Responds to a request. Never throws or rejects. */
@@ -63,8 +65,9 @@ const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method:
  *     record       writes metrics and the access log
  */
 export function createApp(options: AppOptions): App {
-  const { operations, publicUrl, admissions, transactions, realm, environment, keys, onDeploy, inFlight } =
+  const { operations, publicUrl, allowedOrigins, admissions, transactions, realm, environment, keys } =
     options;
+  const { onDeploy, inFlight } = options;
   const documentOf = documentsOf(operations);
   const arrive = createArrivals(options);
   const responding: readonly Responding[] = [
@@ -78,7 +81,7 @@ export function createApp(options: AppOptions): App {
     addDeprecation,
     describing(documentOf, publicUrl),
     addRequestId,
-    addCors,
+    sharing(allowedOrigins),
   ];
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {

@@ -1,4 +1,4 @@
-import { createCors, deprecationHeaders } from "../web/headers.ts";
+import { type AllowedOrigins, createCors, deprecationHeaders } from "../web/headers.ts";
 import { ownOf } from "../web/mod.ts";
 import { SERVICE_HEADERS } from "../service/mod.ts";
 import type { Admissions } from "./admission.ts";
@@ -39,10 +39,10 @@ export function addRequestId({ id }: Arrival, { headers }: Response): void {
   headers.set("x-request-id", id);
 }
 
-const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS));
-
-/** Lets web pages of other origins read responses to clients. */
-export function addCors(arrival: Arrival, { headers }: Response): void {
-  const { request } = arrival;
-  if (request.headers.get("origin") !== null && !isForOperator(arrival)) setCorsHeaders(request, headers);
+/** Lets web pages of these origins read responses to clients. */
+export function sharing(origins: AllowedOrigins): Finishing {
+  const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS), origins);
+  return function addCors(arrival: Arrival, { headers }: Response): void {
+    if (!isForOperator(arrival)) setCorsHeaders(arrival.request, headers);
+  };
 }

@@ -67,7 +67,7 @@ const PAGE_BYTES = 32 * 1024 * 1024;
 export function createService(options: ServiceOptions): Service {
   const { catalogue, generations = new Map(), store, environment, publicUrl, maxStalenessMs, onDeploy } =
     options;
-  const { clock, clientAddress, log, metrics, inFlight } = options;
+  const { allowedOrigins, clock, clientAddress, log, metrics, inFlight } = options;
   const realm = slugOf(catalogue.title, "-");
   const keys = new KeyForm(catalogue);
   const versions = new Versions(store, { maxStalenessMs });
@@ -97,7 +97,7 @@ export function createService(options: ServiceOptions): Service {
     permits,
     fetch: createApp({
       ...{ operations, publicUrl, clock, clientAddress, transactions, onDeploy, realm, environment, keys },
-      ...{ log, metrics, inFlight },
+      ...{ log, metrics, inFlight, allowedOrigins },
       admissions: new Admissions({ store, environment, keys, versions, accounts: accountsRow, permits }),
       grants: grantsOf(options),
       wrongTokens,

@@ -89,7 +89,7 @@ export async function main(
       const [{ token } = {}] = [...operatorTokens, ...operatorReadTokens];
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
-      for (const warning of warningsOfService(config)) io.err(warning);
+      for (const warning of warningsOfService(serviceUrl)) io.err(warning);
       await work({
         operate: (work) => work(new Client(remoteFetch(serviceUrl, token))),
         store() {

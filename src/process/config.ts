@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { isUrl } from "../engine/mod.ts";
+import type { AllowedOrigins } from "../web/headers.ts";
 import { ANY_ADDRESS } from "../web/mod.ts";
 import { Invalid, oneOf, text } from "../web/schema.ts";
 import type { OperatorToken } from "../operator/token.ts";
@@ -78,6 +79,12 @@ export const SETTINGS = {
     "PUBLIC_URL",
     "the URL before `/v1`, such as `https://api.example`; by default, taken from each request's Host",
     readBaseUrl,
+  ),
+  allowedOrigins: setting(
+    "ALLOWED_ORIGINS",
+    "*",
+    "the origins whose web pages may call the API: `*` for all, `none`, or a list such as `https://app.example,https://www.example`",
+    readOrigins,
   ),
   maxStalenessMs: setting(
     "MAX_STALENESS_MS",
@@ -229,6 +236,17 @@ function readBaseUrl(text: string, name: string): string {
   const isPlain = /^https?:$/.test(protocol) && href === `${protocol}//${host}${pathname}`;
   if (isPlain && !/\/v1$/.test(path)) return `${protocol}//${host}${path}`;
   throw new Invalid(`${name} must be an http or https URL without a query, and without /v1 at the end`);
+}
+
+function readOrigins(text: string, name: string): AllowedOrigins {
+  if (text === "*") return text;
+  const origins = text === "none" ? [] : text.split(",");
+  const isOrigin = (text: string) =>
+    /^https?:\/\/[\w.:[\]-]+$/.test(text) && URL.parse(text)?.origin === text;
+  if (origins.every(isOrigin)) return origins;
+  throw new Invalid(
+    `${name} must be *, none, or origins such as https://app.example, separated by commas`,
+  );
 }
 
 function readTokens(text: string, name: string): readonly OperatorToken[] {

@@ -19,10 +19,8 @@ export function warningsOfAddress(
 }
 
 /** Warns if commands send the operator's token to another machine without encryption. */
-export function warningsOfService(
-  { serviceUrl, operatorTokens }: Pick<Config, "serviceUrl" | "operatorTokens">,
-): string[] {
-  return operatorTokens.length === 0 ? [] : warningsOfToken("OPERATOR_TOKEN", "SERVICE_URL", serviceUrl);
+export function warningsOfService(serviceUrl: string): string[] {
+  return warningsOfToken("the operator's token", "SERVICE_URL", serviceUrl);
 }
 
 /** Warns if the service or a command sends the KV's token to another machine without encryption. */

@@ -3,7 +3,7 @@ import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createArrivals, createSuggester } from "../../src/app/arrival.ts";
 import { createRequestIds, hasValidHost, hostFault, targetOf } from "../../src/app/request.ts";
 import { needsToken, SERVICE_HEADERS } from "../../src/service/mod.ts";
-import { createCors } from "../../src/web/cors.ts";
+import { type AllowedOrigins, createCors } from "../../src/web/cors.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
 import { type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
@@ -216,6 +216,32 @@ Deno.test("createCors() exposes Allow and exactly the headers that the document 
   const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
   // Every page may read Cache-Control (Fetch standard).
   assertEquals([...exposed, "Cache-Control"].sort(), [...named, "Allow"].sort());
+});
+
+const OTHER = { origin: "https://other.example" };
+
+Deno.test.each<[allowedOrigins: AllowedOrigins, shared: string | null]>([
+  ["*", "*"],
+  [[ORIGIN.origin, "https://b.example"], ORIGIN.origin],
+  [[], null],
+])("service with the allowed origins %j shares responses with their pages alone", async (...given) => {
+  const [allowedOrigins, shared] = given;
+  await using service = await Harness.open({ allowedOrigins });
+  /** The origin that may read the response, and whether it has any headers of CORS. */
+  const access = async (target: string, headers: Record<string, string>) => {
+    const response = await service.fetch(target, { headers });
+    assertMatch(response.headers.get("vary") ?? "", /^Origin\b(?!.*Origin)/);
+    const names = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
+    return [response.headers.get("access-control-allow-origin"), names.length > 0];
+  };
+
+  for (const target of ["GET /health", "GET /v1/things", "GET /v1/nothing", "OPTIONS /v1/things"]) {
+    const headers = { "access-control-request-method": "GET" };
+    const isOpen = allowedOrigins === "*";
+    assertEquals(await access(target, { ...headers, ...ORIGIN }), [shared, shared !== null]);
+    assertEquals(await access(target, { ...headers, ...OTHER }), [isOpen ? "*" : null, isOpen]);
+    assertEquals(await access(target, headers), [null, false]);
+  }
 });
 
 Deno.test("service sends no CORS headers for any path of operators, known or not", async () => {

@@ -233,7 +233,7 @@ Deno.test("main() sends the first token without its name, and nothing without on
   operator.environment.set("OPERATOR_TOKEN", TOKEN).set("SERVICE_URL", "http://service.invalid");
   assertEquals([await operator.run(READ), operator.err[0]], [
     1,
-    "Warning: OPERATOR_TOKEN is sent to service.invalid without encryption. Begin SERVICE_URL with https.",
+    "Warning: the operator's token is sent to service.invalid without encryption. Begin SERVICE_URL with https.",
   ]);
 });
 

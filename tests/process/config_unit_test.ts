@@ -35,6 +35,12 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ PUBLIC_URL: "https://store.example" }, { publicUrl: "https://store.example" }],
   [{ PUBLIC_URL: "HTTP://Store.example:8000/shop/" }, { publicUrl: "http://store.example:8000/shop" }],
   [{ PUBLIC_URL: "https://[::1]/v1/x" }, { publicUrl: "https://[::1]/v1/x" }],
+  [{ ALLOWED_ORIGINS: "*" }, {}],
+  [{ ALLOWED_ORIGINS: "none" }, { allowedOrigins: [] }],
+  [{ ALLOWED_ORIGINS: "https://a.example" }, { allowedOrigins: ["https://a.example"] }],
+  [{ ALLOWED_ORIGINS: "http://[::1]:8080,https://a.example" }, {
+    allowedOrigins: ["http://[::1]:8080", "https://a.example"],
+  }],
   [{ MAX_STALENESS_MS: "0" }, {}],
   [{ MAX_STALENESS_MS: "60000" }, { maxStalenessMs: 60_000 }],
   [{ SIGN_UP: "closed" }, { signUpIsOpen: false }],
@@ -91,6 +97,7 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
     kvPath: DEFAULT_KV_PATH,
     kvToken: "",
     publicUrl: undefined,
+    allowedOrigins: "*",
     maxStalenessMs: 0,
     onDeploy: false,
     environment: "staging",
@@ -163,6 +170,13 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
     ...words("store.example ftp://store.example https:// https://a:b@store.example https://store.example?a"),
     ...words("https://store.example/? https://store.example/# https://store.example/v1 javascript:alert(1)"),
     "https://store.example/shop/v1/",
+  ]],
+  ["ALLOWED_ORIGINS", "be *, none, or origins such as https://app.example, separated by commas", [
+    ...words("a.example https://a.example/ https://A.example https://a.example:443 https://*.example null"),
+    ...words(
+      "ftp://a.example https://a.example,* https://a.example,none none, https:// https://a:b@a.example",
+    ),
+    "https://a.example, https://b.example",
   ]],
   [
     "MAX_STALENESS_MS",

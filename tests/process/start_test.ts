@@ -98,7 +98,9 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const { server: plain, key, store } = served;
   await using server = await store.serve({
     ENVIRONMENT: "production",
+    HOST: "0.0.0.0",
     CLIENT_ADDRESS_HEADER: "X-Forwarded-For",
+    ALLOWED_ORIGINS: "https://app.example",
     PUBLIC_URL: "https://store.example/base/",
     MAX_STALENESS_MS: "60000",
     ACCESS_LOG: "json",
@@ -120,12 +122,13 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const listed = await run(READ_TOKEN, "accounts", "list");
   const refused = await run(TOKEN.toUpperCase(), "accounts", "list");
   const own = created.stdout.trim();
-  const { headers, json } = await addItem(server, own);
+  const { headers, json } = await addItem(server, own, { origin: "https://app.example" });
 
   assertEquals(left, [[59, 59], [58, 58], [59, 57]]);
   assertEquals(outcome(await call(server, key, LIST)), "401 invalid_api_key");
   assertEquals([created.code, listed.code, refused.code, refused.stdout], [0, 0, 1, ""]);
   assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
+  assertEquals(headers.get("access-control-allow-origin"), "https://app.example");
   assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
   const known = await listIds(server, own);
   await addItem(plain, key);
@@ -157,4 +160,5 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
     ],
   );
   assertEquals([code, `${stdout}${errorLines}`.includes(own)], [0, false]);
+  assertMatch(errorLines[2] ?? "", /^Warning: clients that reach port \d+ without the proxy/);
 });

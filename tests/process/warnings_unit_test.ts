@@ -24,21 +24,19 @@ Deno.test("warningsOfAddress() warns if a header is trusted from clients of othe
 });
 
 Deno.test("warningsOfService() and warningsOfKv() warn of tokens that other machines get over http", () => {
-  const ofService = (serviceUrl: string | undefined, tokens = ["token"]) =>
-    warningsOfService({ serviceUrl, operatorTokens: tokens });
   const ofKv = (kvPath: string | undefined, kvToken = "token") => warningsOfKv({ kvPath, kvToken });
 
   const end = "is sent to kv.example without encryption. Begin";
   const url = "http://kv.example:4512/a";
-  assertEquals(ofService(url), [`Warning: OPERATOR_TOKEN ${end} SERVICE_URL with https.`]);
+  assertEquals(warningsOfService(url), [`Warning: the operator's token ${end} SERVICE_URL with https.`]);
   assertEquals(ofKv(url), [`Warning: DENO_KV_ACCESS_TOKEN ${end} KV_PATH with https.`]);
-  assertEquals([...ofService(url, []), ...ofKv(url, "")], []);
+  assertEquals(ofKv(url, ""), []);
   const own = ["localhost", "kv.localhost", "127.0.0.1", "127.1", "[::1]", "[::ffff:127.0.0.1]"];
-  for (const quiet of ["https://kv.example", undefined, ...own.map((host) => `http://${host}:4512`)]) {
-    assertEquals([quiet, ...ofService(quiet), ...ofKv(quiet)], [quiet]);
+  for (const quiet of ["https://kv.example", ...own.map((host) => `http://${host}:4512`)]) {
+    assertEquals([quiet, ...warningsOfService(quiet), ...ofKv(quiet)], [quiet]);
   }
-  assertEquals([...ofKv("data/animals.kv"), ...ofKv(":memory:")], []);
+  assertEquals([undefined, "data/animals.kv", ":memory:"].flatMap((path) => ofKv(path)), []);
   for (const other of ["127.0.0.1.example", "localhost.example", "[2001:db8::1]", "10.0.0.127"]) {
-    assertEquals([ofService(`http://${other}`).length, ofKv(`http://${other}`).length], [1, 1]);
+    assertEquals([warningsOfService(`http://${other}`).length, ofKv(`http://${other}`).length], [1, 1]);
   }
 });

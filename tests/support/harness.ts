@@ -80,6 +80,7 @@ export class Harness implements AsyncDisposable {
       metrics,
       environment,
       publicUrl: undefined,
+      allowedOrigins: "*",
       maxStalenessMs: 0,
       signUpIsOpen: true,
       securityContact: undefined,
