@@ -26,6 +26,7 @@ import { Admissions } from "./admission.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { documentOperations } from "./document.ts";
 import { healthOperations } from "./health.ts";
+import { errorRecord } from "./log.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 import { WrongTokens } from "./wrong_tokens.ts";
@@ -88,7 +89,8 @@ export function createService(options: ServiceOptions): Service {
     usageOf: (state) => permits.usageOf(state),
   });
   const shared = { store, transactions, versions, generations };
-  const items = itemsOf(catalogue, shared);
+  const report = (fault: Error) => log.error(errorRecord(fault, clock(), "items"));
+  const items = itemsOf(catalogue, { ...shared, metrics: metrics.items, report });
   const wrongTokens = new WrongTokens(log, clock);
   const operations = operationsOf(options, { accounts, items, permits });
   requireDistinct(operations);

@@ -16,7 +16,6 @@ import {
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import {
   createOnce,
-  cursorAfter,
   type Item,
   type Items,
   type Owned,
@@ -102,17 +101,22 @@ export function ownedItemOperations(items: Items): Operation[] {
     id: `deleteOwned${resource.item}`,
     method: "DELETE",
     summary: `Delete ${an} of any account`,
+    description: `Also deletes ${an} that this release cannot read.`,
     errors: [errors.notFound, ...items.errors.delete],
     answers: { 204: { description: `The ${one} was deleted` } },
   }, async ({ params: { [resource.id]: id = NaN } }, call: Call) => {
-    await items.change(id, (owned) => (found(owned, id), null), call);
+    if (!await items.remove(id, call)) throw notFound(id);
     call.note(`${id}`);
     return createResponse(null, { status: 204 });
   });
 
   function found(owned: Owned | null, id: number): Owned {
-    if (owned === null) throw new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
+    if (owned === null) throw notFound(id);
     return owned;
+  }
+
+  function notFound(id: number): ApiError {
+    return new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
   }
 
   return [listItems(items), createItem(items), updateItem, deleteItem];
@@ -188,11 +192,8 @@ function listItems(items: Items): Operation {
   }, async ({ query }) => {
     requireOneOrder(query);
     const { limit } = query;
-    const some = await items.listOwned(limit, query);
-    const last = some.length === limit ? some.at(-1)?.item.id : undefined;
-    const headers = last === undefined
-      ? {}
-      : { link: `<${path}?limit=${limit}&cursor=${cursorAfter(last, query)}>; rel="next"` };
+    const { items: some, next } = await items.listOwned(limit, query);
+    const headers = next === undefined ? {} : { link: `<${path}?limit=${limit}&cursor=${next}>; rel="next"` };
     return valueResponse<readonly OwnedItem[]>(some.map(withOwner), { headers });
   });
 }

@@ -112,13 +112,13 @@ async function runLocally(
   work: Work<Target>,
   config: Config,
   catalogue: Catalogue,
-  { clock, err }: CommandIo,
+  io: CommandIo,
 ): Promise<void> {
   requireReachable(config.kvPath);
-  for (const warning of warningsOfKv(config)) err(warning);
-  const store = await openStore(config.kvPath, { clock, create: false });
+  for (const warning of warningsOfKv(config)) io.err(warning);
+  const store = await openStore(config.kvPath, { clock: io.clock, create: false });
   try {
-    await work({ operate: (work) => operate(work, store, config, catalogue, clock), store: () => store });
+    await work({ operate: (work) => operate(work, store, config, catalogue, io), store: () => store });
   } finally {
     await store.close();
   }
@@ -130,14 +130,14 @@ async function operate(
   store: Store,
   { environment }: Config,
   catalogue: Catalogue,
-  clock: () => number,
+  { clock, err }: CommandIo,
 ): Promise<void> {
   const generations = await openCollections(store, catalogue, { create: false });
   const versions = new Versions(store);
   const transactions = new Transactions(store, { clock });
   const keys = new KeyForm(catalogue);
   const shared = { store, transactions, versions, generations };
-  const items = itemsOf(catalogue, shared);
+  const items = itemsOf(catalogue, { ...shared, report: ({ message }) => err(`${message}.`) });
   const operations = operatorOperations({
     catalogue,
     accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),

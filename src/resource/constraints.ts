@@ -37,7 +37,7 @@ export function exists(of: Resource, field: string): HookOf {
         };
         if (to !== undefined) {
           const item = isId(to) ? rows.get(itemOf(to)) : null;
-          if (item === null || !mayRead(of, ownerIn(item), change.accountId ?? "")) {
+          if (item === null || !mayRead(of, ownerIn(item) ?? "", change.accountId ?? "")) {
             throw invalidRequest(`The field ${field} must be the id of ${an}.`, field);
           }
           add(to, 1);

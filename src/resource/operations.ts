@@ -33,10 +33,11 @@ import {
 } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "./create_once.ts";
-import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
+import { isDescending, type ItemOrder, type Items } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
 import type { Item } from "./hook.ts";
 import { MAX_PAGE, type Resource } from "./resource.ts";
+import type { Owned } from "./stored_item.ts";
 
 /** Options of {@linkcode itemOperations}. */
 export interface ItemOperationsOptions {
