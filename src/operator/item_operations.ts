@@ -1,5 +1,13 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
-import { ApiError, createResponse, ERRORS, NO_STORE, operation, valueResponse } from "../web/mod.ts";
+import {
+  ApiError,
+  createResponse,
+  ERRORS,
+  invalidRequest,
+  NO_STORE,
+  operation,
+  valueResponse,
+} from "../web/mod.ts";
 import {
   integer,
   type JsonObject,
@@ -9,6 +17,7 @@ import {
   object,
   optional,
   output,
+  resolved,
   type Schema,
   stringifyJson,
   text,
@@ -59,6 +68,18 @@ export function ownedCreationOf(resource: Resource): Schema<JsonObject> {
   );
 }
 
+/** The schema of a change to an item, with its account. */
+export function ownedPatchOf({ item, schemas, examples }: Resource): Schema<JsonObject> {
+  const { description = "" } = resolved(schemas.patch);
+  return named(
+    `Owned${item}Patch`,
+    object({ ...schemas.changes, accountId: optional(ACCOUNT_ID) }, {
+      description,
+      examples: [examples.change],
+    }),
+  );
+}
+
 /** The schema of a page of items with their accounts. */
 export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
   return named(`Owned${resource.items}`, list(ownedItemOf(resource), MAX_ITEMS));
@@ -67,7 +88,7 @@ export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
 /** Operators' operations on the items of all accounts. */
 export function ownedItemOperations(items: Items): Operation[] {
   const { resource } = items;
-  const { schemas, errors, nouns: { an, one } } = resource;
+  const { errors, nouns: { an, one } } = resource;
   const owned = ownedItemOf(resource);
   const ofItem = {
     ...commonOf(resource),
@@ -81,14 +102,22 @@ export function ownedItemOperations(items: Items): Operation[] {
     method: "PATCH",
     summary: `Update ${an} of any account`,
     errors: [errors.notFound, ...items.errors.put],
-    body: schemas.patch,
+    description:
+      "Fields that you leave out stay as they are. An `id` is ignored, and `accountId` must be the one that the " +
+      `${one} has, so that you can send back what you read.`,
+    body: ownedPatchOf(resource),
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: owned, headers: ["Cache-Control"] } },
-  }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
+  }, async ({ params: { [resource.id]: id = NaN }, body: { accountId, ...patch } }, call: Call) => {
     let before: Item | undefined;
     const changed = await items.change(id, (owned) => {
-      before = found(owned, id).item;
-      return resource.changed(before, body);
+      const { item, ownerId } = found(owned, id);
+      if (accountId !== undefined && accountId !== ownerId) {
+        const message = `The field accountId must be the account of the ${one}, or be left out.`;
+        throw invalidRequest(message, "accountId");
+      }
+      before = item;
+      return resource.changed(item, patch);
     }, call);
     const after = found(changed, id);
     call.note(`${id}`);

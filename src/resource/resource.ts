@@ -1,6 +1,7 @@
 import type { Deprecation } from "../web/headers.ts";
 import { ApiError, ERRORS, invalidRequest, type Tag } from "../web/mod.ts";
 import {
+  ignored,
   integer,
   isRemovable,
   type JsonObject,
@@ -12,7 +13,6 @@ import {
   output,
   type Parsed,
   type ParsedMembers,
-  readOnly,
   type Schema,
   type SentMembers,
 } from "../web/schema.ts";
@@ -121,6 +121,8 @@ export interface Resource<out Value extends Item = Item> extends
     readonly list: Schema<readonly Value[]>;
     /** An item to add. */
     readonly creation: Schema<JsonObject>;
+    /** The fields of a change to an item. */
+    readonly changes: Members;
     /** A change to an item. */
     readonly patch: Schema<JsonObject>;
   };
@@ -176,6 +178,7 @@ export function resource(declaration: Declaration): Resource {
   const removable = namesOf(isRemovable);
   const nullables = namesOf((schema) => !isRemovable(schema) && schema.accepts(null));
   const members = { id: ID, ...fields };
+  const changes = { id: ignored(ID), ...mergePatch(fields) };
   const added = { id: 1, ...withDefaults(fields, examples.item) };
   const itemSchema = named(item, output(members, { examples: [added] }));
   const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
@@ -201,9 +204,10 @@ export function resource(declaration: Declaration): Resource {
         `${item}Creation`,
         object(fields, { ...declaration.creation, examples: [examples.item] }),
       ),
+      changes,
       patch: named(
         `${item}Patch`,
-        object({ id: readOnly(ID), ...mergePatch(fields) }, {
+        object(changes, {
           description: `A JSON Merge Patch (RFC 7396). ${aboutNull(removable, nullables)}`,
           examples: [examples.change],
         }),

@@ -107,18 +107,23 @@ export function isRemovable(schema: Schema): boolean {
   return "isOptional" in schema;
 }
 
-/** A field that clients cannot set. Requests may have it, because clients send back what they read. It is ignored. */
-export function readOnly(schema: Schema): Optional<never> {
-  const json = { ...schema.json, readOnly: true } as const;
+/**
+ * A field that clients cannot set. Requests may have it, because clients send back what they read. It is not `readOnly`
+ * in documents, because some validators refuse requests with such a field.
+ */
+export function ignored(schema: Schema): Optional<never> {
+  const json = { ...schema.json, description: "Ignored, so that you can send back what you read" };
   const accepts = (value: unknown): value is never => value === undefined || schema.accepts(value);
-  return { ...schema, json, parse: () => undefined, accepts, isOptional: true };
+  return { ...schema, json, parse: () => undefined, accepts, isOptional: true, isIgnored: true };
 }
 
 /** An object in a request. */
 export function object<Of extends Members>(members: Of, json?: JsonSchema): Schema<ParsedMembers<Of>>;
 export function object(members: Members, json: JsonSchema = {}): Schema<JsonObject> {
   const entries = Object.entries(members);
-  const required = entries.filter(([, schema]) => isRequired(schema)).map(([name]) => name);
+  const namesOf = (isWanted: (schema: Schema) => boolean) =>
+    entries.filter(([, schema]) => isWanted(schema)).map(([name]) => name);
+  const required = namesOf(isRequired);
   const parseMembers = membersParser(members, (object: JsonObject, name) => object[name]);
   return {
     json: {
@@ -128,6 +133,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       ...json,
     },
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    ignored: namesOf(({ isIgnored = false }) => isIgnored),
     maxBytes: entries.reduce((sum, [name, { maxBytes }]) => sum + name.length + 4 + maxBytes, 2),
     parse(value, subject, isStrict) {
       if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");
@@ -246,7 +252,7 @@ export function requireKnown(given: Iterable<string>, members: Members, prefix: 
   const unknown = [...new Set(given)].filter((name) => !Object.hasOwn(members, name));
   const [first] = unknown;
   if (first === undefined) return;
-  const settable = Object.keys(members).filter((name) => !members[name]?.json.readOnly);
+  const settable = Object.keys(members).filter((name) => !members[name]?.isIgnored);
   const faults = unknown.map((name, index) => {
     if (index >= MAX_FAULTS) return prefix;
     const meant = nearestName(name, settable);

@@ -15,6 +15,7 @@
 export { isJsonObject, type JsonObject, parseJson, parseStoredJson, stringifyJson } from "./json.ts";
 export {
   faultsIn,
+  ignored,
   isRemovable,
   isValid,
   list,
@@ -25,7 +26,6 @@ export {
   optional,
   output,
   partial,
-  readOnly,
   resolved,
   withoutDefault,
 } from "./objects.ts";

@@ -18,7 +18,6 @@ export interface JsonSchema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly additionalProperties?: boolean;
-  readonly readOnly?: true;
   readonly examples?: readonly unknown[];
 }
 
@@ -32,6 +31,10 @@ export interface Schema<out Value = unknown> {
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /** Whether documents leave out the parameter. */
   readonly isHidden?: true;
+  /** Whether the field may be sent, but means nothing. */
+  readonly isIgnored?: true;
+  /** Names of an object's fields that are ignored. */
+  readonly ignored?: readonly string[];
   /** Maximum size of a value as JSON, in bytes; Infinity if it has no bound. */
   readonly maxBytes: number;
   /**

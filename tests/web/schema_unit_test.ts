@@ -2,6 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   boolean,
   date,
+  ignored,
   int64,
   integer,
   Invalid,
@@ -14,7 +15,6 @@ import {
   optional,
   output,
   partial,
-  readOnly,
   resolved,
   type Schema,
   text,
@@ -169,7 +169,7 @@ Deno.test("parse() of an object drops unknown fields and fills in defaults", () 
 
 Deno.test("parse() of an object refuses unknown fields on every level if it is strict, after other faults", () => {
   const item = object({ name: text(), tags: optional(list(text(), 2)) });
-  const schema = object({ id: readOnly(integer(1, 9)), items: list(item, 9), size: optional(item) });
+  const schema = object({ id: ignored(integer(1, 9)), items: list(item, 9), size: optional(item) });
   const sent = JSON.parse(
     '{"id":"x","Items":1,"__proto__":1,"items":[{"name":1,"tag":1},{"name":"","neme":1}],"size":{"name":"","x":1}}',
   );
@@ -258,8 +258,13 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   assertEquals(usual(optional(boolean(), false)), "false by default");
   assertEquals(usual(optional(int64(), 2n ** 63n - 1n)), "9223372036854775807 by default");
   assertEquals(usual(optional(list(text(), 2), [])), "[] by default");
-  assertEquals<unknown>(object({ id: readOnly(integer(1, 2)) }).json.properties, {
-    id: { type: "integer", minimum: 1, maximum: 2, readOnly: true },
+  assertEquals<unknown>(object({ id: ignored(integer(1, 2)) }).json.properties, {
+    id: {
+      type: "integer",
+      minimum: 1,
+      maximum: 2,
+      description: "Ignored, so that you can send back what you read",
+    },
   });
   const closed = strict(named("Named", object({ name: text() })));
   assertEquals(closed.definitions["Named"]?.additionalProperties, false);
