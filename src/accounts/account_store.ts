@@ -70,6 +70,13 @@ export interface AccountChange {
   readonly after: Account;
 }
 
+/** A reference that an account gets. */
+export interface Claim {
+  readonly reference?: string | undefined;
+  /** The ID of an account that had the reference and has been removed. */
+  readonly gone?: string | undefined;
+}
+
 /** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp" | "reference">;
 
@@ -139,11 +146,7 @@ export class AccountStore {
     return {
       reads,
       decide(rows, write) {
-        for (const key of reads) {
-          const owner = ownerIn(rows.get(key));
-          if (owner !== undefined && owner !== gone) throw new AccountExists(owner);
-          write.set(key, encodeJson(id));
-        }
+        if (reference !== undefined) claim(reference, { id, gone }, rows, write);
         write.set(accountKey(id), encodeJson(account));
         write.set(usageKey(id), encodeUsage(UNUSED));
         write.set(apiKeyKey(account.keyHash), encodeJson(id));
@@ -220,18 +223,29 @@ export class AccountStore {
     });
   }
 
-  /** Changes an open account. The result is null if no open account has this ID. */
-  changing(id: string, change: (before: Account) => Partial<Account>): Transaction<AccountChange | null> {
-    return this.#ofState(id, ({ holder: before, usage }, write) => {
+  /**
+   * Changes an open account. The result is null if no open account has this ID. If the account may get a `reference`, it
+   * is named here. The transaction then throws AccountExists as `creating` does.
+   */
+  changing(
+    id: string,
+    change: (before: Account) => Partial<Account>,
+    { reference, gone }: Claim = {},
+  ): Transaction<AccountChange | null> {
+    return this.#ofState(id, ({ holder: before, usage }, write, rows) => {
       if (before.closedAt !== null) return null;
       const after = { ...before, ...change(before) };
       if (JSON.stringify(after) === JSON.stringify(before)) return { before, after };
+      if (reference !== undefined && before.reference !== reference) {
+        claim(reference, { id, gone }, rows, write);
+        if (before.reference !== undefined) write.delete(referenceKey(before.reference));
+      }
       if (!isSameLimits(after.limits, before.limits)) {
         write.set(usageKey(id), encodeUsage(changeLimits(usage, after.limits)));
       }
       this.#put(after, write);
       return { before, after };
-    });
+    }, reference === undefined ? [] : [referenceKey(reference)]);
   }
 
   /**
@@ -339,6 +353,23 @@ export function addingFor<Result extends Decided>(
       return transaction.decide(rows, write, now);
     },
   };
+}
+
+/**
+ * Gives a reference to the account `id`.
+ *
+ * @throws {AccountExists} if another account has it, except `gone`.
+ */
+function claim(
+  reference: string,
+  { id, gone }: Pick<Claim, "gone"> & Pick<Account, "id">,
+  rows: Rows,
+  write: Write,
+): void {
+  const key = referenceKey(reference);
+  const owner = ownerIn(rows.get(key));
+  if (owner !== undefined && owner !== gone) throw new AccountExists(owner);
+  write.set(key, encodeJson(id));
 }
 
 /** The ID of the account that has a reference. */

@@ -20,7 +20,7 @@ import {
 import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
 import type { Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
-import { type Account, previousKeyExpiry } from "./account.ts";
+import { type Account, previousKeyExpiry, referenceOf } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
 import { KeyForm, keyStart } from "./api_key.ts";
 import { planNames, planOf } from "./plans.ts";
@@ -52,7 +52,7 @@ function membersOf(plan: Schema<string>) {
   return {
     id: text(),
     name: text(),
-    reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
+    reference: nullable(text({ description: "Chosen by an operator; null if there is none" })),
     environment: oneOf(["production", "staging"]),
     plan,
     state: extensibleEnum(STATES, "The state of the account"),
@@ -230,14 +230,14 @@ export type Seen = Pick<AccountState, "holder" | "usage">;
 
 /** What is seen of an account at `now` (ms since the epoch). */
 export function viewOf({ holder: account, usage: stored }: Seen, now: number): AccountView {
-  const { id, name, reference = null, environment, plan, limits, signedUp, createdAt } = account;
+  const { id, name, environment, plan, limits, signedUp, createdAt } = account;
   const { suspendedAt, closedAt } = account;
   const usage = roll(stored, now);
   const isBanned = usage.bannedUntil > now;
   return {
     id,
     name,
-    reference,
+    reference: referenceOf(account) ?? null,
     environment,
     plan,
     state: stateOf(account, isBanned),

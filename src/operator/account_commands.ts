@@ -1,17 +1,18 @@
 import { pause } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { isValid, type Parsed, type Schema } from "../web/schema.ts";
+import { isValid, type Parsed, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
-import { ACCOUNT_NAME, MAX_NAME_LENGTH } from "../accounts/account.ts";
+import { ACCOUNT_NAME, generatedReference, MAX_NAME_LENGTH } from "../accounts/account.ts";
 import {
   type AccountView,
   MAX_BATCH,
   MAX_LISTED,
   type OperatorSchemas,
   operatorSchemas,
+  STATES,
   USAGE_DAYS,
 } from "../accounts/account_view.ts";
 import { ACCOUNTS_PATH, APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
@@ -49,7 +50,7 @@ export function accountCommands(catalogue: Catalogue): CommandGroup<Client> {
     note: "ID is the acct_... that create and list print, not the key.",
     commands: {
       create: createCommand(plans, schemas),
-      list: listCommand(schemas),
+      list: listCommand(plans, schemas),
       ...readingCommands(schemas),
       plan: planCommand(plans, schemas),
       ...changingCommands(schemas),
@@ -70,13 +71,8 @@ function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> 
       the key of each; if you press Ctrl-C, some accounts may exist whose keys were not printed: see accounts list`,
     prepare({ words: [name = ""], options }, io) {
       const plan = parsePlan(plans, options.get("plan")?.at(-1) ?? plans.signUp, options);
-      if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
-        throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
-      }
-      const reference = options.get("reference")?.at(-1);
-      if (reference !== undefined && !isValid(REFERENCE, reference)) {
-        throw new UsageError("--reference must have 1 to 100 visible ASCII characters");
-      }
+      if (name !== "-") requireName(name);
+      const reference = referenceIn(options);
       if (reference !== undefined && name === "-") {
         throw new UsageError("--reference is for one NAME, not for -");
       }
@@ -91,17 +87,43 @@ function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> 
   };
 }
 
-function listCommand(schemas: OperatorSchemas): Command<Client> {
+function listCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
   return {
-    options: { json: {} },
-    help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
+    options: {
+      json: {},
+      reference: { value: "TEXT" },
+      state: { value: STATES.join("|") },
+      plan: { value: planNames(plans).join("|") },
+    },
+    help:
+      `list all accounts: id, name, environment, plan, limits, state, requests today, last used; --reference, --state
+      and --plan leave out all others, and --json prints every field`,
     prepare({ options }, io) {
+      const [reference, state, plan] = [
+        referenceIn(options),
+        choiceIn(options, "state", STATES),
+        choiceIn(options, "plan", planNames(plans)),
+      ];
+      const search = new URLSearchParams({
+        limit: `${MAX_LISTED}`,
+        ...(reference !== undefined && { reference }),
+        ...(state !== undefined && { state }),
+        ...(plan !== undefined && { plan }),
+      });
       return async (client) => {
-        const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, schemas.accounts);
-        const write = startTable(COLUMNS, options.has("json"), io);
+        const all = await client.list(`${ACCOUNTS_PATH}?${search}`, schemas.accounts);
+        const write = options.has("json") ? jsonWriter(io) : startTable(COLUMNS, false, io);
         for await (const account of all) await write(account);
       };
     },
+  };
+}
+
+/** Returns a function that writes an account as a line of JSON: the columns of the table, and all of its fields. */
+function jsonWriter({ out }: CommandIo): (account: AccountView) => Promise<void> {
+  return (account) => {
+    const cells = Object.entries(COLUMNS).map(([name, cellOf]) => [name, cellOf(account)] as const);
+    return out(printableJson(stringifyJson({ ...Object.fromEntries(cells), ...account })));
   };
 }
 
@@ -161,6 +183,25 @@ function planCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
 /** Commands that change an account. */
 function changingCommands(schemas: OperatorSchemas): Readonly<Record<string, Command<Client>>> {
   return {
+    rename: {
+      ...change(schemas, "Renamed", "change the account's name", ({ words: [, name = ""] }) => {
+        requireName(name);
+        return ["PATCH", "", { name }];
+      }),
+      words: ["ID", "NAME"],
+    },
+    reference: {
+      ...change(
+        schemas,
+        "Reference set",
+        "give the account a reference, such as your own id of a customer, if it has none; it never changes",
+        ({ words: [, reference = ""] }) => {
+          requireReference("The REFERENCE", reference);
+          return ["PATCH", "", { reference }];
+        },
+      ),
+      words: ["ID", "REFERENCE"],
+    },
     suspend: change(
       schemas,
       "Suspended",
@@ -264,6 +305,35 @@ function change(
   return ofAccount({ help, result, request, print });
 }
 
+/** @throws {UsageError} */
+function requireName(name: string): void {
+  if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+}
+
+/** @throws {UsageError} */
+function requireReference(subject: string, reference: string): void {
+  if (isValid(REFERENCE, reference)) return;
+  throw new UsageError(`${subject} must have 1 to 100 visible ASCII characters`);
+}
+
+/** The value of --reference. @throws {UsageError} */
+function referenceIn(options: Arguments["options"]): string | undefined {
+  const reference = options.get("reference")?.at(-1);
+  if (reference !== undefined) requireReference("--reference", reference);
+  return reference;
+}
+
+/** The value of an option that has one of these. @throws {UsageError} */
+function choiceIn(
+  options: Arguments["options"],
+  name: string,
+  choices: readonly string[],
+): string | undefined {
+  const choice = options.get(name)?.at(-1);
+  if (choice === undefined || choices.includes(choice)) return choice;
+  throw new UsageError(`--${name} must be one of ${choices.join(", ")}`);
+}
+
 function idIn({ name, words: [id = ""] }: Arguments): string {
   if (/_(?:live|test)_/.test(id)) {
     throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
@@ -331,7 +401,7 @@ async function create(
   print: (issued: IssuedKey) => Promise<void>,
 ): Promise<void> {
   const given = new Set(accounts.map(({ reference }) => reference));
-  let left = accounts.map(({ name, reference = crypto.randomUUID() }) => ({ name, reference }));
+  let left = accounts.map(({ name, reference = generatedReference() }) => ({ name, reference }));
   const attempt = async () => {
     const body = { ...plan, accounts: left };
     const creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, schemas.creations, body);

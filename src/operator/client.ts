@@ -1,6 +1,6 @@
 import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Store } from "../engine/mod.ts";
-import { type Command, CommandError, type Work } from "./command_line.ts";
+import { type Command, CommandError, InvalidArguments, type Work } from "./command_line.ts";
 
 /** Sends an operator's request to a service, or to operations in this process. `target` is a path with its query. */
 export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
@@ -136,7 +136,8 @@ async function refusalOf(response: Response, method: string): Promise<CommandErr
   if (code === "not_found") {
     return new CommandError("The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address");
   }
-  return new Refusal(message.replace(/\.$/, "") + outcome);
+  const reason = message.replace(/\.$/, "") + outcome;
+  return response.status === 400 ? new InvalidArguments(reason) : new Refusal(reason);
 }
 
 /** Maximum duration of a request, in ms. The service takes 30 s at most. */

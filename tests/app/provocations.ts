@@ -75,7 +75,21 @@ const WAYS = {
   sign_up_limit: { act: ({ send }) => sendAgain(5, send) },
   thing_not_found: {},
   account_not_found: {},
-  account_exists: { act: ({ send }) => sendAgain(1, send) },
+  account_exists: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async ({ service, send }) => {
+      const json = { name: "me", reference: "customer-8" };
+      await service.fetch("POST /operator/v1/accounts", { key: ALL.operatorToken, json });
+      return await send({ json });
+    },
+  },
+  reference_set: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async ({ send }) => {
+      await send({ json: { reference: "one" } });
+      return await send({ json: { reference: "other" } });
+    },
+  },
   account_open: { before: ({ service }) => addKnownAccounts(service, null) },
   messages_waiting: {
     before: async ({ service }) => {

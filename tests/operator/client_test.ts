@@ -196,6 +196,9 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
       [CHANGE, 504, "<html>", "", `The service returned 504. ${UNKNOWN}`],
       [READ, 403, '{"error":"forbidden"}', "", "The service returned 403."],
       [READ, 503, '{"code":"overloaded","message":"Too many."}', "", "Too many."],
+      [READ, 404, '{"code":"account_not_found","message":"None."}', "", "None."],
+      [READ, 413, '{"code":"payload_too_large","message":"Too long."}', "", "Too long."],
+      [READ, 400, "<html>", "", "The service returned 400."],
       [READ, 409, WILD, "", TAME],
       [READ, 503, WILD, "", TAME],
       [READ, 307, "", HERE, `${MOVED} ${HERE}.`],
@@ -205,6 +208,18 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
   ) {
     remote.respond = () => new Response(body, { status, headers: location ? { location } : {} });
     assertEquals([body, await operator.run(command), operator.err], [body, 1, [line]]);
+  }
+});
+
+Deno.test("main() exits with 2 and prints the message if the service returns 400", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const message = "The field plan must be one of a, b. It was \u001b.";
+  remote.respond = () => Response.json({ code: "invalid_request", message, status: 400 }, { status: 400 });
+
+  for (const command of [READ, CHANGE, "accounts list", "items things delete 1", "accounts create me"]) {
+    const line = "The field plan must be one of a, b. It was \ufffd.";
+    assertEquals([command, await operator.run(command), operator.err], [command, 2, [line]]);
   }
 });
 

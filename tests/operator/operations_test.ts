@@ -395,6 +395,54 @@ Deno.test("listAccounts() finds the account with a reference, and clients see no
   assertEquals((await shown.text()).includes("a&b"), false);
 });
 
+Deno.test("updateAccount() renames an account, and gives it a reference once, in one transaction", async () => {
+  await using service = await OperatedService.open();
+  const { account: { id }, apiKey } = await service.done(CREATE, NEW);
+  const { account: { id: other } } = await service.done(CREATE, REFERRED);
+  const change = `PATCH ${ACCOUNTS}/${id}`;
+  await service.answerTo(apiKey);
+
+  for (
+    const [reference, code] of [["customer-7", "account_exists"], ["8", ""], ["8", ""], [
+      "9",
+      "reference_set",
+    ]]
+  ) {
+    const response = await service.ask(change, { name: `Zoë ${reference}`, reference });
+    const body = await response.json();
+    assertEquals([reference, body.code ?? "", body.accountId], [
+      ...[reference, code],
+      code === "account_exists" ? other : undefined,
+    ]);
+  }
+
+  const shown = await (await service.fetch("GET /v1/account", { key: apiKey })).json();
+  assertEquals(shown.name, "Zoë 8");
+  const lines = service.operations.filter(({ operation }) => operation === "updateAccount");
+  assertEquals(lines.map(({ ids, changed }) => [ids, changed]), [
+    [[id, other], undefined],
+    [[id], { name: "Zoë 8", reference: "8" }],
+    ...[[[id], undefined], [[id], undefined]],
+  ]);
+  assertEquals((await service.done(`GET ${ACCOUNTS}?reference=8`)).map((one: { id: string }) => one.id), [
+    id,
+  ]);
+  await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists");
+  await assertConsistent(service.kv);
+});
+
+Deno.test("updateAccount() gives an account the reference of one that is gone without its row", async () => {
+  await using service = await OperatedService.open();
+  const gone = await service.done(CREATE, REFERRED);
+  await service.accounts.remove(gone.account.id, () => true); // As 1.0.0 does.
+  const { account: { id } } = await service.done(CREATE, NEW);
+
+  const { reference } = await service.done(`PATCH ${ACCOUNTS}/${id}`, { reference: "customer-7" });
+
+  assertEquals(reference, "customer-7");
+  await assertConsistent(service.kv);
+});
+
 Deno.test("createAccounts() says what failed, or returns 503 if everything has, and may be repeated", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN });
   service.expectsErrors = true;
