@@ -25,12 +25,16 @@ const TEXT = text({
   pattern: /\S/,
   rule: "have a character other than whitespace",
   description:
-    "The text of the message, with a character other than whitespace. Its length is counted in Unicode code points, and " +
-    `it can have at most ${MAX_KIB} KiB in UTF-8.`,
+    "The text of the message, with a character other than whitespace, and without control characters other than tab and " +
+    "line ends; the pattern shows what this means in ASCII. Its length is counted in Unicode code points, and it can have " +
+    `at most ${MAX_KIB} KiB in UTF-8.`,
 });
+/** What the rules for messages mean in ASCII. All languages can read this pattern, and it takes linear time. */
+const ASCII_RULES = String.raw`^[\x09\x0a\x0d ]*[^\x00-\x20\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$`;
 const FIELDS = {
   message: {
     ...TEXT,
+    json: { ...TEXT.json, pattern: ASCII_RULES },
     parse(value: unknown, subject: string): string {
       const message = TEXT.parse(value, subject);
       if (ENCODER.encode(message).length <= MAX_KIB * 1024) return message;
