@@ -206,10 +206,10 @@ function listItems(items: Items): Operation {
     summary: `List ${many} with their owners`,
     query: {
       limit: optional(integer(1, MAX_ITEMS, { description: `Maximum number of ${many} returned` }), 100),
-      sort: optional(SORT),
       cursor: optional(integer(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, {
         description: "Where the page starts: the `cursor` in the `Link` header",
       })),
+      sort: optional(SORT),
     },
     answers: {
       200: {

@@ -79,8 +79,8 @@ function listItems(resource: Resource, pages: Pages): Operation {
       query: {
         limit: optional(integer(1, MAX_PAGE, { description: `Maximum number of ${many} returned` }), 20),
         ...filtersOf(resource),
-        sort: optional(SORT),
         cursor: optional(CURSOR),
+        sort: optional(SORT),
       },
       headers: { "If-None-Match": IF_NONE_MATCH },
       answers: {

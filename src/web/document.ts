@@ -23,7 +23,10 @@ export interface Interface {
   readonly version: string;
   /** The version without extensions, which the document marks; undefined if it marks none. */
   readonly original: string | undefined;
-  /** Names of parameters that are extensions of older operations. */
+  /**
+   * Names of parameters that are extensions of older operations, in the order in which they were added. They stand last
+   * in this order, because generated clients pass parameters by position.
+   */
   readonly addedParameters: readonly string[];
   readonly contact: { readonly name: string };
   readonly license: { readonly name: string; readonly identifier: string };
@@ -125,9 +128,9 @@ export function openApiDocument(
 /** The operation in the document. JSON leaves out undefined fields. */
 function operationObject(operation: DeclaredOperation, described: Interface): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
-  const parameters = parametersOf(operation).map((parameter) =>
-    parameterObject(parameter, operation, described)
-  );
+  const age = ({ name }: Parameter) => described.addedParameters.indexOf(name);
+  const parameters = parametersOf(operation).sort((one, other) => age(one) - age(other))
+    .map((parameter) => parameterObject(parameter, operation, described));
   return {
     operationId: id,
     tags: [tag?.name],

@@ -144,7 +144,7 @@ Deno.test("openApiDocument() has the parameters that operations accept, and mark
     const isLenient = (access === ACCESS.key || access === ACCESS.address) && !isExtension;
     const acceptsKeys = ["createThing", "createMessage"].includes(id);
 
-    assertEquals([id, inputs], [id, names]);
+    assertEquals([id, inputs.toSorted()], [id, names.toSorted()]);
     assertEquals([id, names.includes("Idempotency-Key")], [id, acceptsKeys]);
     assertEquals([id, names.includes("Prefer")], [id, isLenient]);
     assertEquals(JSON.stringify(responses).includes("Preference-Applied"), isLenient);
@@ -155,10 +155,26 @@ Deno.test("openApiDocument() has the parameters that operations accept, and mark
   }
 
   assertEquals(marked, [
-    "listThings: sort,cursor,If-None-Match,Prefer",
+    "listThings: cursor,If-None-Match,Prefer,sort",
     "createThing: Idempotency-Key,Prefer",
     "getThing: If-None-Match,Prefer",
   ]);
+});
+
+Deno.test("openApiDocument() has new parameters last, because generated clients pass them by position", () => {
+  const orderOf = (of: string, described = interfaceForClients(OF_THINGS)) => {
+    const description = new Description(OPERATIONS, described);
+    const [operation] = OPERATIONS.filter(({ id }) => id === of);
+    assert(operation);
+    return description.describes(operation)?.parameters?.map(({ name }) => name);
+  };
+
+  assertEquals(orderOf("listThings"), [
+    ...["limit", "state", "isSpare", "cursor", "If-None-Match", "Prefer", "sort"],
+  ]);
+  assertEquals(orderOf("createThing"), ["Idempotency-Key", "Prefer"]);
+  assertEquals(orderOf("updateThing"), ["thingId", "If-Match", "If-None-Match"]);
+  assertEquals(orderOf("listOwnedThings", interfaceForOperators(OF_THINGS)), ["limit", "cursor", "sort"]);
 });
 
 /** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
