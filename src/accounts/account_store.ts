@@ -91,10 +91,23 @@ export interface Removal {
   ) => Transaction<Result>;
 }
 
-/** The environments of the first `count` accounts in a store. */
-export async function environmentsIn(store: Store, count: number): Promise<ReadonlySet<Environment>> {
-  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, count);
+/** Maximum number of accounts whose environments are read. */
+export const ENVIRONMENTS_READ = 100;
+
+/** The environments of the first accounts in a store. */
+export async function environmentsIn(store: Store): Promise<ReadonlySet<Environment>> {
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, ENVIRONMENTS_READ);
   return new Set(accounts.map((entry) => decodeAccount(entry).environment));
+}
+
+/** The warning that the first accounts are all of the other environment; undefined if there are none, or not all are. */
+export function foreignWarning(
+  environments: ReadonlySet<Environment>,
+  environment: Environment,
+): string | undefined {
+  if (environments.size === 0 || environments.has(environment)) return undefined;
+  return `Warning: none of the first ${ENVIRONMENTS_READ} accounts belongs to the environment ${environment}, so ` +
+    "their API keys are not valid here. Is ENVIRONMENT right?";
 }
 
 /**

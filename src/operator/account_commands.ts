@@ -15,6 +15,7 @@ import {
   STATES,
   USAGE_DAYS,
 } from "../accounts/account_view.ts";
+import { ENVIRONMENTS_READ, foreignWarning } from "../accounts/account_store.ts";
 import { ACCOUNTS_PATH, APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
 import { planNames } from "../accounts/plans.ts";
 import { type Client, Unanswered } from "./client.ts";
@@ -77,14 +78,38 @@ function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> 
         throw new UsageError("--reference is for one NAME, not for -");
       }
       return async (client) => {
-        if (name === "-") await createMany(plan, schemas, client, io);
+        const first = firstAccounts(schemas, client);
+        const made: AccountView[] = [];
+        const note = ({ account }: IssuedKey) => void made.push(account);
+        if (name === "-") await createMany(plan, schemas, client, io, note);
         else {
-          const print = (issued: IssuedKey) => printKey("Created", issued, io);
-          await create([{ name, reference }], plan, schemas, client, io, print);
+          await create([{ name, reference }], plan, schemas, client, io, async (issued) => {
+            await printKey("Created", issued, io);
+            note(issued);
+          });
         }
+        warnIfForeign(await first, made, io);
       };
     },
   };
+}
+
+/** The first accounts, which are read while others are created. If that fails, none, because it must not hide a key. */
+function firstAccounts(schemas: OperatorSchemas, client: Client): Promise<readonly AccountView[]> {
+  return client.call("GET", `${ACCOUNTS_PATH}?limit=${ENVIRONMENTS_READ}`, schemas.accounts).catch(() => []);
+}
+
+/** Warns if new accounts have another environment than all of those that were there before. */
+function warnIfForeign(
+  first: readonly AccountView[],
+  made: readonly AccountView[],
+  { err }: CommandIo,
+): void {
+  const own = new Set(made.map(({ id }) => id));
+  const others = new Set(first.filter(({ id }) => !own.has(id)).map(({ environment }) => environment));
+  const [{ environment } = {}] = made;
+  const warning = environment && foreignWarning(others, environment);
+  if (warning) err(warning);
 }
 
 function listCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
@@ -435,12 +460,13 @@ async function create(
 /** Number of creations after which progress is printed. */
 const PROGRESS = 500;
 
-/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. */
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and passes it to `note`. */
 async function createMany(
   plan: ChosenPlan,
   schemas: OperatorSchemas,
   client: Client,
   io: CommandIo,
+  note: (issued: IssuedKey) => void,
 ): Promise<void> {
   const names = namesIn(await io.input());
   let made = 0;
@@ -449,8 +475,9 @@ async function createMany(
   for (let start = 0; start < names.length; start += MAX_BATCH) {
     const some = names.slice(start, start + MAX_BATCH).map((name) => ({ name }));
     try {
-      await create(some, plan, schemas, client, io, async ({ account, apiKey }) => {
-        await io.out(`${printable(account.name)}\t${apiKey}`);
+      await create(some, plan, schemas, client, io, async (issued) => {
+        await io.out(`${printable(issued.account.name)}\t${issued.apiKey}`);
+        note(issued);
         made++;
       });
     } catch (error) {

@@ -20,6 +20,7 @@ import { operatorOperations } from "../operator/operations.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { PARTS } from "../catalogue/parts.ts";
+import { VERSION } from "../app/version.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
 import { warningsOfKv, warningsOfService } from "./warnings.ts";
@@ -91,7 +92,7 @@ export async function main(
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
       for (const warning of warningsOfService(serviceUrl)) io.err(warning);
       await work({
-        operate: (work) => work(new Client(remoteFetch(serviceUrl, token))),
+        operate: (work) => work(new Client(remoteFetch(serviceUrl, token), VERSION)),
         store() {
           throw new ConfigError("This command needs the store itself. Unset SERVICE_URL, and set KV_PATH.");
         },

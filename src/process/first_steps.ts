@@ -1,15 +1,12 @@
 import { MEMORY, nameOfKv, type Store } from "../engine/mod.ts";
 import { ANY_ADDRESS, originOf } from "../web/mod.ts";
-import { environmentsIn } from "../accounts/account_store.ts";
+import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
 import type { Environment } from "../service/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
 import { print } from "./process.ts";
 import { warningsOfAddress, warningsOfKv } from "./warnings.ts";
-
-/** Maximum number of accounts whose environments are read. */
-const ACCOUNTS_READ = 100;
 
 /**
  * Describes the running service in two lines: where it listens; its version, the rows' version and main settings.
@@ -52,13 +49,9 @@ export async function printFirstSteps(
     print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
-  const environments = await environmentsIn(store, ACCOUNTS_READ);
-  if (environments.size > 0 && !environments.has(environment)) {
-    print(
-      `Warning: none of the first ${ACCOUNTS_READ} accounts belongs to the environment ${environment}, so their API ` +
-        "keys are not valid here. Is ENVIRONMENT right?",
-    );
-  }
+  const environments = await environmentsIn(store);
+  const warning = foreignWarning(environments, environment);
+  if (warning !== undefined) print(warning);
   if (environments.size === 0 && !onDeploy && kvPath !== undefined) {
     print(firstCommands(kvPath, environment, origin));
   }

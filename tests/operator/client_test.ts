@@ -1,5 +1,6 @@
 // Commands over HTTP, and what they do if a reply is lost.
 import { assertEquals, assertMatch } from "@std/assert";
+import { VERSION } from "../../src/app/version.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Client, type Fetch, remoteFetch } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
@@ -220,6 +221,34 @@ Deno.test("main() exits with 2 and prints the message if the service returns 400
   for (const command of [READ, CHANGE, "accounts list", "items things delete 1", "accounts create me"]) {
     const line = "The field plan must be one of a, b. It was \ufffd.";
     assertEquals([command, await operator.run(command), operator.err], [command, 2, [line]]);
+  }
+});
+
+Deno.test("main() names both versions if the service has another and does not understand the command", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const versions = `The service has version 9.8.7, and this command ${VERSION}.`;
+  let version = "9.8.7";
+
+  for (
+    const [command, status, body, exit, line] of [
+      [READ, 200, "{}", 1, `${OTHER} ${versions}`],
+      ["items things delete 1", 200, "", 1, `${OTHER} ${versions}`],
+      [READ, 400, '{"code":"invalid_request","message":"Unknown."}', 2, `Unknown. ${versions}`],
+      [READ, 404, '{"code":"not_found","message":"None."}', 1, `${ABSENT} ${versions}`],
+      [READ, 405, '{"code":"method_not_allowed","message":"No."}', 1, `No. ${versions}`],
+      [READ, 404, '{"code":"account_not_found","message":"None."}', 1, "None."],
+      [READ, 401, '{"code":"invalid_operator_token","message":"No."}', 1, NOT_THIS],
+      [READ, 503, '{"code":"overloaded","message":"Too many."}', 1, "Too many."],
+    ] as const
+  ) {
+    remote.respond = (_send, target) =>
+      target === "GET /health" ? Response.json({ status: "alive", version }) : new Response(body, { status });
+    version = "9.8.7";
+    assertEquals([body, await operator.run(command), operator.err], [body, exit, [line]]);
+    version = VERSION;
+    assertEquals([body, await operator.run(command)], [body, exit]);
+    assertEquals(operator.err, [line.replace(` ${versions}`, "")]);
   }
 });
 

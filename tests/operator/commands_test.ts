@@ -69,6 +69,21 @@ Deno.test("accounts create rotates no key if an account has the given reference"
   assertEquals(await answerTo(operator, key), 200);
 });
 
+Deno.test("accounts create warns if there are accounts, but none of its environment", async () => {
+  await using operator = await Operator.start();
+  operator.input = ["Zoë"];
+  const warned: number[] = [];
+
+  for (const environment of ["staging", "production", "production", "staging"]) {
+    operator.environment.set("ENVIRONMENT", environment);
+    assertEquals(await operator.run(`accounts create ${warned.length === 1 ? "-" : "me"}`), 0);
+    const start = `Warning: none of the first 100 accounts belongs to the environment ${environment},`;
+    warned.push(operator.err.filter((line) => line.startsWith(start)).length);
+  }
+
+  assertEquals(warned, [0, 1, 0, 0]);
+});
+
 Deno.test("accounts create - creates an account for each name on standard input, in order", async () => {
   await using operator = await Operator.start();
   operator.input = Array.from({ length: 502 }, (_, number) => number === 7 ? "" : `Name ${number}`);
