@@ -28,7 +28,15 @@ import {
   createArrivals,
   hasLimits,
 } from "./arrival.ts";
-import { addDeprecation, addRequestId, describing, type Finishing, limiting, sharing } from "./finishing.ts";
+import {
+  addDeprecation,
+  addRequestId,
+  closing,
+  describing,
+  type Finishing,
+  limiting,
+  sharing,
+} from "./finishing.ts";
 import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
 import { errorRecord } from "./log.ts";
 import { record, type RecordOptions } from "./record.ts";
@@ -80,6 +88,7 @@ export function createApp(options: AppOptions): App {
   const finishing: readonly Finishing[] = [
     addDeprecation,
     describing(documentOf, publicUrl),
+    closing(inFlight),
     addRequestId,
     sharing(allowedOrigins),
   ];
@@ -93,7 +102,10 @@ export function createApp(options: AppOptions): App {
     const done = (made: Response) => finish(arrival, made);
     const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
     const { isForMonitoring = false, timeoutMs } = operation ?? {};
-    if (inFlight.isStopping && !isForMonitoring) return done(errorResponse(STOPPING));
+    if (inFlight.isStopping && !isForMonitoring) {
+      inFlight.noteRefusal();
+      return done(errorResponse(STOPPING));
+    }
     if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));
     try {
       const { at } = arrival;

@@ -3,6 +3,7 @@ import { ownOf } from "../web/mod.ts";
 import { SERVICE_HEADERS } from "../service/mod.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, hasLimits, isForOperator } from "./arrival.ts";
+import type { InFlight } from "./in_flight.ts";
 import { withLimitHeaders } from "./limit_responses.ts";
 
 /** A step that adds headers to a response. */
@@ -31,6 +32,13 @@ export function addDeprecation({ matched }: Arrival, { headers }: Response): voi
 export function describing(documentOf: (path: string) => string, publicUrl: string = ""): Finishing {
   return function addDescription({ path }: Arrival, { status, headers }: Response): void {
     if (status === 404) headers.append("link", `<${publicUrl}${documentOf(path)}>; rel="service-desc"`);
+  };
+}
+
+/** Asks clients of a stopping service to connect again (RFC 9112 section 9.6), so that a proxy sends them elsewhere. */
+export function closing(inFlight: Pick<InFlight, "isStopping">): Finishing {
+  return function addClose(_, { headers }: Response): void {
+    if (inFlight.isStopping) headers.set("connection", "close");
   };
 }
 

@@ -63,8 +63,15 @@ export interface WrongTokenRecord extends Pick<AccessRecord, "time" | "address">
   readonly count: number;
 }
 
+/** A line of the log when the service begins to stop. */
+export interface StopRecord extends Pick<AccessRecord, "time"> {
+  readonly event: "stop";
+  /** The signal, or the `route` of the error for which it stops. */
+  readonly reason: string;
+}
+
 /** A line of the log for something that is no request. */
-export type EventRecord = BanRecord | WrongTokenRecord;
+export type EventRecord = BanRecord | WrongTokenRecord | StopRecord;
 
 /** The service's log. It never has a key or, in production, a body or the message of an error without `logReason`. */
 export interface Log {

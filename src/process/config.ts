@@ -130,6 +130,17 @@ export const SETTINGS = {
   ),
 };
 
+/** Settings that no longer exist, and what takes their place. The service starts with them. */
+export const FORMER_SETTINGS: Readonly<Record<string, string>> = {
+  WORKERS: "Run several processes on one KV server.",
+};
+
+/** A line for each former setting that is set. */
+export function formerSettings(get: Variables): readonly string[] {
+  return Object.entries(FORMER_SETTINGS).filter(([name]) => get(name))
+    .map(([name, remedy]) => `Warning: the setting ${name} no longer exists and is ignored. ${remedy}`);
+}
+
 type Settings = typeof SETTINGS;
 
 /** The value of every setting. `onDeploy` is true on Deno Deploy, where a front end passes requests on. */

@@ -5,7 +5,7 @@ import type { Environment } from "../service/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
-import { print } from "./process.ts";
+import { print, printAt } from "./process.ts";
 import { warningsOfAddress, warningsOfKv } from "./warnings.ts";
 
 /**
@@ -37,21 +37,21 @@ function describeAddress(address: Deno.Addr): string {
 /**
  * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
  * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
- * production, a first call to `origin`, if there is one.
+ * production, a first call to `origin`, if there is one. `now` is in ms since the epoch.
  */
 export async function printFirstSteps(
   store: Store,
   config: Config,
-  origin: string | undefined,
+  { origin, now }: { readonly origin: string | undefined; readonly now: number },
 ): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
   if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
-    print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
+    printAt(now, "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
   const environments = await environmentsIn(store);
   const warning = foreignWarning(environments, environment);
-  if (warning !== undefined) print(warning);
+  if (warning !== undefined) printAt(now, warning);
   if (environments.size === 0 && !onDeploy && kvPath !== undefined) {
     print(firstCommands(kvPath, environment, origin));
   }

@@ -67,7 +67,7 @@ export const PROXY_ERRORS: readonly ErrorKind[] = [
 export const STOPPING: ApiError = new ApiError(
   ACCESS_ERRORS.service_stopping,
   "The service is stopping. Try again shortly.",
-  { "retry-after": "1", connection: "close" },
+  { "retry-after": "1" },
 );
 
 /** The error for requests that need the store while it does not respond. */

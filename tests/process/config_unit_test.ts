@@ -1,6 +1,14 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { DEFAULT_KV_PATH } from "../../src/catalogue/catalogue.ts";
-import { type Config, ConfigError, readConfig, SETTINGS, START_HELP } from "../../src/process/config.ts";
+import {
+  type Config,
+  ConfigError,
+  FORMER_SETTINGS,
+  formerSettings,
+  readConfig,
+  SETTINGS,
+  START_HELP,
+} from "../../src/process/config.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -213,12 +221,21 @@ Deno.test.each([
 Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
   const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));
   // The service sets this one for Deno.
-  const read = new Set(["DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"]);
+  const read = new Set(["DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", ...Object.keys(FORMER_SETTINGS)]);
 
   const given: Variables[] = [{}, { ...ON_TIMELINE, DENO_KV_DEFAULT_PATH: SERVER }];
   for (const variables of given) readConfig((name) => (read.add(name), variables[name]));
 
   assertEquals(new Set(permissions.default.env), read);
+});
+
+Deno.test("formerSettings() names each setting that no longer exists, if it is set", () => {
+  const values: Record<string, string> = { PORT: "80", WORKERS: "2" };
+
+  assertEquals(formerSettings((name) => values[name]), [
+    "Warning: the setting WORKERS no longer exists and is ignored. Run several processes on one KV server.",
+  ]);
+  assertEquals(formerSettings(() => ""), []);
 });
 
 Deno.test("START_HELP explains each setting and its default", () => {

@@ -30,15 +30,21 @@ export const IN_HASTE: ProcessOptions = { runtime: ["--preload", "tests/process/
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
-  /** Lines on standard error, without Deno's warning about permissions in the configuration file. */
+  /** Lines for people on standard error, without their times and Deno's warning about permissions in the configuration file. */
   readonly errorLines: readonly string[];
+  /** Lines of the log on standard error. */
+  readonly records: readonly LogRecord[];
 }
+
+/** A line of the log. */
+type LogRecord = Readonly<Record<string, unknown>>;
 
 const ROOT = `${import.meta.dirname}/../..`;
 const LIFETIME = 60_000;
 /** The access token of every KV Connect server here. */
 const KV_TOKEN = "any token will do";
 const OWN_WARNING = /^Warning Permissions in the config file/;
+const TIME = / \[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\]$/;
 const SERVICE_VARIABLES = ["OTEL_DENO", ...config.permissions.default.env];
 
 /** The output of a process so far. */
@@ -155,8 +161,13 @@ export class DenoProcess implements AsyncDisposable {
       await output.ended;
     }
     const lines = this.stderr.text.split("\n");
-    const errorLines = lines.filter((line) => line !== "" && !OWN_WARNING.test(line));
-    return { code, stdout: this.stdout.text, errorLines };
+    const ours = lines.filter((line) => line !== "" && !OWN_WARNING.test(line));
+    const records = ours.filter((line) => line.startsWith("{"));
+    return {
+      ...{ code, stdout: this.stdout.text },
+      errorLines: ours.filter((line) => !records.includes(line)).map((line) => line.replace(TIME, "")),
+      records: records.map((line) => JSON.parse(line)),
+    };
   }
 
   /** Ends the process with SIGKILL. */

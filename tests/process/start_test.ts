@@ -27,8 +27,9 @@ Deno.test("server prints its help or version, or exits with why it cannot run wi
     run({ KV_PATH: "src" }),
   ]);
 
-  assertEquals(help, { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
-  assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
+  const quiet = { code: 0, errorLines: [], records: [] };
+  assertEquals(help, { ...quiet, stdout: `${START_HELP}\n` });
+  assertEquals(version, { ...quiet, stdout: `${VERSION}\n` });
   const reasons = failed.map((
     { code, stdout, errorLines: [line = "", ...more] },
   ) => [code, stdout, line.replace(/(?<=port \d+: ).+(?=\. Set)/, "WHY"), more]);
@@ -70,6 +71,25 @@ function hasIpv6(): boolean {
     return false;
   }
 }
+
+Deno.test("server starts with a setting that no longer exists, and prints each line with its time", async () => {
+  await using store = await TemporaryStore.create();
+  await store.createAccount();
+  await using server = await store.serve({ WORKERS: "2", ENVIRONMENT: "production" });
+  await server.wrote("stderr", /^Warning: none of .+\n/m);
+
+  const { code, errorLines } = await server.stop();
+
+  assertEquals([code, errorLines[0]], [
+    0,
+    "Warning: the setting WORKERS no longer exists and is ignored. Run several processes on one KV server.",
+  ]);
+  const lines = server.stderr.text.trim().split("\n").filter((line) =>
+    !/Permissions in the config/.test(line)
+  );
+  const timed = /(?:^\{"time":"| \[)\d{4}-\d\d-\d\dT[\d:.]{12}Z(?:"|\]$)/;
+  assertEquals([lines.length, lines.filter((line) => !timed.test(line))], [5, []]);
+});
 
 Deno.test("server listens on a Unix socket if DENO_SERVE_ADDRESS says so", async () => {
   await using store = await TemporaryStore.empty();
@@ -144,7 +164,7 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
       headers: { "x-request-id": id, "x-forwarded-for": "192.0.2.3" },
     });
   }
-  const { code, stdout, errorLines } = await server.stop();
+  const { code, stdout, errorLines, records: events } = await server.stop();
   const records = stdout.trim().split("\n").slice(-1 - secrets.length).map((line) => JSON.parse(line));
   assertEquals(
     records.map(({ id, status, address, route }) => [id, status, address, route]),
@@ -152,13 +172,10 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
       id,
     ) => [id, 404, "192.0.2.3", `${PATH}/:${SHIPPED.id}`]),
   );
-  const events = errorLines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
   assertEquals(
     events.map(({ operator, operation, event, count }) => [operator ?? event, operation ?? count]),
-    [
-      ...[["ann", "createAccounts"], ["bob", "listAccounts"], ["wrong_token", 1]],
-    ],
+    [["ann", "createAccounts"], ["bob", "listAccounts"], ["wrong_token", 1], ["stop", undefined]],
   );
-  assertEquals([code, `${stdout}${errorLines}`.includes(own)], [0, false]);
+  assertEquals([code, `${stdout}${server.stderr.text}`.includes(own)], [0, false]);
   assertMatch(errorLines[2] ?? "", /^Warning: clients that reach port \d+ without the proxy/);
 });

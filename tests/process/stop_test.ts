@@ -28,14 +28,35 @@ Deno.test.each<Deno.Signal>(["SIGINT", "SIGTERM"])(
     server.signal(signal);
     await connection.send(body);
     const answer = await connection.receive();
-    const { code, errorLines } = await server.ended();
+    const { code, errorLines, records } = await server.ended();
 
     assertEquals([answer?.status, answer?.body], [201, itemWith(1)]);
     assertEquals([code, await idle.receiveRest()], [0, ""]);
     const isUsual = (line: string) => ["Listening on", TITLE].some((start) => line.startsWith(`${start} `));
     assertEquals(errorLines.map(isUsual), [true, true]);
+    assertEquals(records.map(({ event, reason }) => [event, reason]), [["stop", signal]]);
   },
 );
+
+Deno.test("server answers 503 and Connection: close while it stops, on connections old and new, until no request comes", async () => {
+  await using served = await ServedStore.start();
+  const { server, key } = served;
+  using old = await RawConnection.open(server.port);
+  await old.send(HEALTH);
+  assertEquals((await old.receive())?.headers.get("connection"), null);
+
+  server.signal("SIGTERM");
+  await untilStopping(server);
+  const list = rawRequest(LIST, { authorization: `Bearer ${key}` });
+  await old.send(list);
+  const answers = [await old.receive()];
+  answers.push(await exchange(server, list), await exchange(server, HEALTH));
+  const { code } = await server.ended();
+
+  const seen = answers.map((answer) => [answer?.status, answer?.headers.get("connection")]);
+  assertEquals(seen, [[503, "close"], [503, "close"], [200, "close"]]);
+  assertEquals([code, await old.receiveRest()], [0, ""]);
+});
 
 Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () => {
   await using served = await ServedStore.start();
@@ -106,10 +127,10 @@ Deno.test("server logs one line when it runs out of open files, and accepts conn
   using later = new DisposableStack();
   while (!await canOpen(server.port, later)) await pause(50);
   assertEquals((await call(server, key, LIST)).status, 200);
-  const { code, errorLines } = await server.stop();
+  const { code, records } = await server.stop();
 
   assertEquals(code, 0);
-  assertEquals(errorLines.slice(2).map((line) => JSON.parse(line).route), ["accept"]);
+  assertEquals(records.map(({ route, event }) => route ?? event), ["accept", "stop"]);
 });
 
 /** Opens a connection. Until it responds, it might only be in the listener's queue. */

@@ -101,6 +101,8 @@ Deno.test("server returns 503, and exits 1 with the reason, after items rebuild 
   assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
   const ended = await server.ended();
   assertEquals(ended.code, 1);
-  const logged = JSON.parse(ended.errorLines.find((line) => line.includes('"route":"schema"')) ?? "{}");
-  assertMatch(logged.reason, /have been rewritten since this process started/);
+  const at = ended.records.findIndex(({ route }) => route === "schema");
+  assertMatch(`${ended.records[at]?.["reason"]}`, /have been rewritten since this process started/);
+  const { event, reason } = ended.records[at + 1] ?? {};
+  assertEquals([event, reason], ["stop", "schema"]);
 });
