@@ -29,7 +29,7 @@ async function tryAll(cases: readonly (readonly [name: string, request: string, 
     using connection = await RawConnection.open(served.server.port);
     await connection.send(request);
     const { status, body } = await connection.receive() ?? { status: 400, body: "" };
-    const isError = /^\{"code":"[a-z_]+","message":".+","status":\d{3}\}$/.test(body);
+    const isError = /^\{"code":"[a-z_]+","message":".+","status":\d{3}(?:,"field":"[^"]+")?\}$/.test(body);
     const isBody = expected === 204 ? body === "" : expected === "refused" || expected < 400 || isError;
     return [name, expected === "refused" && status >= 400 && status < 500 ? expected : status, isBody];
   }));

@@ -174,7 +174,10 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   );
   assertEquals(
     events.map(({ operator, operation, event, count }) => [operator ?? event, operation ?? count]),
-    [["ann", "createAccounts"], ["bob", "listAccounts"], ["wrong_token", 1], ["stop", undefined]],
+    [["ann", "listAccounts"], ["ann", "createAccounts"], ["bob", "listAccounts"], ["wrong_token", 1], [
+      "stop",
+      undefined,
+    ]],
   );
   assertEquals([code, `${stdout}${server.stderr.text}`.includes(own)], [0, false]);
   assertMatch(errorLines[2] ?? "", /^Warning: clients that reach port \d+ without the proxy/);
