@@ -40,7 +40,7 @@ export interface Outcome {
 type LogRecord = Readonly<Record<string, unknown>>;
 
 const ROOT = `${import.meta.dirname}/../..`;
-const LIFETIME = 60_000;
+const LIFETIME = 300_000;
 /** The access token of every KV Connect server here. */
 const KV_TOKEN = "any token will do";
 const OWN_WARNING = /^Warning Permissions in the config file/;

@@ -72,7 +72,7 @@ Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () =>
 });
 
 Deno.test("server exits 0 even if a client never completes its body", async () => {
-  await using served = await ServedStore.start({ process: IN_HASTE });
+  await using served = await ServedStore.start();
   const { server, key } = served;
   using connection = await RawConnection.open(server.port);
   await beginToAdd(connection, key);
