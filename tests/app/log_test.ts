@@ -219,7 +219,7 @@ Deno.test("service logs KV's own message if KV fails, and names an item that it 
 });
 
 Deno.test("service logs each request with its ID, address, route, account, duration and error code", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
   const [closed, suspended] = [await service.createAccount(), await service.createAccount()];

@@ -292,6 +292,7 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not resp
     const names = ["build_info", "requests_in_flight", "leases", "leased_places"];
     assertEquals(gauges.map(([, name]) => name), names);
     assertMatch(await (await metrics()).text(), /^thing_store_kv_failures_total\{operation="read"\} [1-9]/m);
+    await time.advance(10_000);
   },
 );
 

@@ -161,7 +161,7 @@ Deno.test("main() gives up after a minute without a whole response", async () =>
     await end.promise;
   }
   remote.respond = () => (arrived.resolve(), new Response(ReadableStream.from(begun())));
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const run = operator.run(READ);
   await arrived.promise;
 

@@ -267,7 +267,7 @@ function retries(status: number, until: number) {
 Deno.test("guide has a retry function that waits for Retry-After of 429 and 503, doubled each time", async () => {
   for (const status of [429, 503]) {
     const { sent, send } = retries(status, Infinity);
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
 
     const response: Response = await time.until(send("/"), 1_000_000);
 
@@ -279,7 +279,7 @@ Deno.test("guide has a retry function that waits for Retry-After of 429 and 503,
 
 Deno.test("guide has a retry function that sends nothing while any of its requests waits", async () => {
   const { sent, send } = retries(429, 7_000);
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
 
   const early = [send("/"), send("/")];
   await time.advance(3_000);

@@ -224,7 +224,7 @@ export class RecordingService extends Harness {
     try {
       await this.time.until(super[Symbol.asyncDispose](), 10_000);
     } finally {
-      if (this.isFirst) this.time[Symbol.dispose]();
+      if (this.isFirst) await this.time[Symbol.asyncDispose]();
     }
   }
 }
