@@ -1,8 +1,8 @@
 import { pause } from "./src/base/mod.ts";
-import { OpenError, openStore, StoreUnavailable } from "./src/engine/mod.ts";
+import { OpenError, openStore, type Store, StoreUnavailable } from "./src/engine/mod.ts";
 import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server } from "./src/web/mod.ts";
-import { openCollections, ResourceError } from "./src/resource/mod.ts";
+import { type Generations, openCollections, ResourceError } from "./src/resource/mod.ts";
 import { KeyForm } from "./src/accounts/api_key.ts";
 import { openAccounts } from "./src/accounts/plans.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue/catalogue.ts";
@@ -12,9 +12,9 @@ import { Metrics } from "./src/app/metrics.ts";
 import { createService } from "./src/app/service.ts";
 import { Sweeper } from "./src/app/sweeper.ts";
 import { VERSION } from "./src/app/version.ts";
-import { type Config, ConfigError, readConfig, START_HELP } from "./src/process/config.ts";
+import { type Config, ConfigError, formerSettings, readConfig, START_HELP } from "./src/process/config.ts";
 import { describeStart, printFirstSteps } from "./src/process/first_steps.ts";
-import { BROKEN_PIPE, onStopSignal, print, printOutput } from "./src/process/process.ts";
+import { BROKEN_PIPE, onStopSignal, print, printAt, printOutput } from "./src/process/process.ts";
 
 /** Maximum duration of a graceful stop, in ms. */
 export const STOP_TIMEOUT = 4_000;
@@ -26,7 +26,7 @@ const ECHO = 500;
 const INTERRUPTED = 130;
 const SERVER_PATIENCE = {
   ms: 30_000,
-  onWait: (host: string) => print(`Waiting for the KV ${host} to respond.`),
+  onWait: (host: string) => printAt(Date.now(), `Waiting for the KV ${host} to respond.`),
 };
 
 if (import.meta.main) {
@@ -37,7 +37,7 @@ if (import.meta.main) {
     const isForOperator = error instanceof ConfigError || error instanceof OpenError ||
       error instanceof ResourceError || error instanceof StoreUnavailable;
     if (!isForOperator) throw error;
-    print(error.message);
+    printAt(Date.now(), error.message);
     Deno.exit(1);
   }
 }
@@ -53,71 +53,96 @@ async function printInformation(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Serves until SIGINT or SIGTERM, or until a newer release migrates the rows. Resolves to the exit code. */
+/** Why the service stops: a signal or, if it has failed, the `route` of the log line that says more; and its exit code. */
+interface Stop {
+  readonly reason: string;
+  readonly code: 0 | 1;
+}
+
+/**
+ * Serves until SIGINT or SIGTERM, until nobody handles an error, or until a newer release migrates the rows. Resolves to
+ * the exit code.
+ */
 async function serve(): Promise<number> {
-  const stopped = stopSignal();
-  const config = readConfig((name) => Deno.env.get(name));
-  const { kvPath, onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact } = config;
-  const { operatorTokens, metricsTokens, clientAddressHeader } = config;
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<Stop>();
+  stopOnSignal(stop);
+  const variables = (name: string) => Deno.env.get(name);
+  const config = readConfig(variables);
+  for (const line of formerSettings(variables)) printAt(Date.now(), line);
+  const { onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact } = config;
+  const { operatorTokens, operatorReadTokens, metricsTokens, clientAddressHeader, allowedOrigins } = config;
   const clock = Date.now;
   const metrics = new Metrics();
   const log = logOf(config, metrics);
+  const failed = (error: unknown, route: string) => log.error(errorRecord(error, clock(), route));
+  stopped.then(({ reason }) => log.event({ time: new Date(clock()).toISOString(), event: "stop", reason }));
 
+  const opening = open(config, metrics, (error) => failed(error, "store"));
+  const opened = await Promise.race([opening, stopped]);
+  if ("code" in opened) return await log.flushed().then(() => opened.code);
+  const { store, generations } = opened;
+  const inFlight = new InFlight();
+  const service = createService({
+    catalogue: CATALOGUE,
+    ...{ generations, store, clock, metrics, log, inFlight },
+    ...{ onDeploy, environment, publicUrl, allowedOrigins, maxStalenessMs, signUpIsOpen, securityContact },
+    ...{ operatorTokens, operatorReadTokens, metricsTokens },
+    clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),
+  });
+  const sweeper = new Sweeper(service.sweeps, clock, log);
+  const server = listen(config, (error) => failed(error, "accept"), (request, info) => {
+    sweeper.sweepIfDue();
+    return service.fetch(request, info);
+  });
+  if (!onDeploy) await revokeFileAccess();
+  const now = clock();
+  printAt(now, describeStart(config, { address: server.address, schema: store.schema.version }));
+  // Serving does not depend on this.
+  printFirstSteps(store, config, { origin: originOf(server.address), now }).catch(() => {});
+
+  store.schema.superseded.then((error) => (failed(error, "schema"), stop({ reason: "schema", code: 1 })));
+  server.ended.then(() => stop({ reason: "accept", code: 1 }));
+  const { code } = await stopped;
+  if (code !== 0) setTimeout(() => Deno.exit(code), STOP_TIMEOUT);
+  const lastResponses = pause(LAST_RESPONSES_MS);
+  await Promise.all([sweeper.stop(), inFlight.stop()]);
+  await Promise.all([service.settle(), inFlight.quiet()]);
+  // All work is done. Only clients that are slow to read or to send can hold the server open.
+  await Promise.race([server.stop(), lastResponses]);
+  await store.close();
+  await log.flushed();
+  return code;
+}
+
+/** Opens the store for the catalogue. */
+async function open(
+  { kvPath, onDeploy }: Config,
+  { engine }: Metrics,
+  onLost: (error: StoreUnavailable) => void,
+): Promise<{ readonly store: Store; readonly generations: Generations }> {
   // Without this, if no database is attached, each instance silently gets its own KV in memory.
   if (kvPath === undefined) Deno.env.set("DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", "error");
   const makesFolder = kvPath === DEFAULT_KV_PATH;
   // Deno Deploy starts another instance if this one fails.
   const patience = onDeploy ? {} : { patience: SERVER_PATIENCE };
-  const onLost = (error: StoreUnavailable) => log.error(errorRecord(error, clock(), "store"));
-  const options = { clock, metrics: metrics.engine, create: true, makesFolder, onLost, ...patience };
-  const opening = openStore(kvPath, options);
-  const store = await Promise.race([opening, stopped]);
-  if (!store) return 0;
+  const store = await openStore(kvPath, {
+    ...{ clock: Date.now, metrics: engine, create: true, makesFolder, onLost, ...patience },
+  });
   const generations = await openCollections(store, CATALOGUE, { create: true });
   await openAccounts(store, CATALOGUE);
-
-  const inFlight = new InFlight();
-  const service = createService({
-    catalogue: CATALOGUE,
-    ...{ generations, store, clock, metrics, log, inFlight },
-    ...{ onDeploy, environment, publicUrl, maxStalenessMs, signUpIsOpen, securityContact },
-    ...{ operatorTokens, metricsTokens },
-    clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),
-  });
-  const sweeper = new Sweeper(service.sweeps, clock, log);
-  const onFailure = (error: unknown) => log.error(errorRecord(error, clock(), "accept"));
-  const server = listen(config, onFailure, (request, info) => {
-    sweeper.sweepIfDue();
-    return service.fetch(request, info);
-  });
-  if (!onDeploy) await revokeFileAccess();
-  print(describeStart(config, { address: server.address, schema: store.schema.version }));
-  // Serving does not depend on this.
-  printFirstSteps(store, config, originOf(server.address)).catch(() => {});
-
-  store.schema.superseded.then((error) => log.error(errorRecord(error, clock(), "schema")));
-  const failure = await Promise.race([stopped, store.schema.superseded, server.ended]);
-  if (failure) setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
-  const lastResponses = pause(LAST_RESPONSES_MS);
-  await Promise.all([sweeper.stop(), inFlight.stop()]);
-  await service.settle();
-  // All work is done. Only clients that are slow to read or to send can hold the server open.
-  await Promise.race([server.stop(), lastResponses]);
-  await store.close();
-  await log.flushed();
-  return failure ? 1 : 0;
+  return { store, generations };
 }
 
 /** Creates the log according to the settings. It hides keys and tokens. */
-function logOf({ accessLog, kvToken, operatorTokens, metricsTokens }: Config, metrics: Metrics): Log {
+function logOf(config: Config, metrics: Metrics): Log {
+  const { accessLog, kvToken, operatorTokens, operatorReadTokens, metricsTokens } = config;
   return createLog({
     access: accessLog ? Deno.stdout : undefined,
     errors: Deno.stderr,
     // A shorter token could occur in text that is not secret.
     secrets: [
       new KeyForm(CATALOGUE).secret,
-      ...operatorTokens,
-      ...metricsTokens,
+      ...[...operatorTokens, ...operatorReadTokens, ...metricsTokens].map(({ token }) => token),
       ...(kvToken.length < 8 ? [] : [kvToken]),
     ],
     clock: Date.now,
@@ -126,20 +151,18 @@ function logOf({ accessLog, kvToken, operatorTokens, metricsTokens }: Config, me
 }
 
 /**
- * Resolves at the first SIGINT or SIGTERM. From then on the process exits with 1 if the stop takes too long, and
+ * Calls `stop` at the first SIGINT or SIGTERM. From then on the process exits with 1 if the stop takes too long, and
  * with 130 at another Ctrl-C.
  */
-function stopSignal(): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
+function stopOnSignal(stop: (stop: Stop) => void): void {
   let started: number | undefined;
   onStopSignal((signal) => {
     if (started === undefined) {
       started = performance.now();
       setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
-      resolve();
+      stop({ reason: signal, code: 0 });
     } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
   });
-  return promise;
 }
 
 /** Revokes access to files. Once KV is open and the server listens, the service opens no more. */

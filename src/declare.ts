@@ -4,7 +4,7 @@
  * @module
  */
 export { decodeJson, encodeJson, type Entry, type Rows, type Write } from "./engine/mod.ts";
-export { ApiError, type ErrorKind } from "./web/mod.ts";
+export { ApiError, type ErrorKind, invalidRequest } from "./web/mod.ts";
 export {
   boolean,
   date,

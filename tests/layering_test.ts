@@ -30,6 +30,15 @@ const ALL_IMPORTS: ReadonlyMap<string, readonly string[]> = new Map(
 );
 const IMPORTS: typeof ALL_IMPORTS = new Map([...ALL_IMPORTS].filter(([file]) => !file.startsWith("tests/")));
 
+/** Files that forks do not take from a release. */
+const ADOPTERS_OWN = /^(?:src|tests)\/catalogue\//;
+/** What a fork of any release has in them. */
+const IN_EVERY_FORK: Readonly<Record<string, readonly string[]>> = {
+  "src/catalogue/catalogue.ts": ["CATALOGUE", "DEFAULT_KV_PATH"],
+  "src/catalogue/identity.ts": ["IDENTITY"],
+  "src/catalogue/parts.ts": ["PARTS"],
+  "tests/catalogue/operations.ts": ["OWN"],
+};
 /** What an adopter's files import: declarations the first, parts both. */
 const ADOPTERS = ["src/declare.ts", "src/part.ts"];
 /** The parts that are shipped: a catalogue imports them to serve them. */
@@ -148,6 +157,23 @@ Deno.test("of the catalogue, only app and process import parts.ts, only the page
   const wrong = [...IMPORTS].filter(([file]) => !isOwn(file)).flatMap(([file, targets]) =>
     targets.filter((target) => isOwn(target) && !importers[target.slice("src/catalogue/".length)]?.test(file))
       .map((target) => `${file} imports ${target}`)
+  );
+
+  assertEquals(wrong, []);
+});
+
+Deno.test("code imports from an adopter's files only what every fork has", () => {
+  const wrong = [...TEXTS].filter(([file]) => !ADOPTERS_OWN.test(file)).flatMap(([file, text]) =>
+    [...text.matchAll(/import (?:type )?\{([^}]*)\} from "([./]+[^"]+)"/g)].flatMap(
+      ([, names = "", path = ""]) => {
+        const target = new URL(path, `${ROOT}${file}`).href.replace(ROOT, "");
+        const imported = names.match(/\b(?!type )\w+/g) ?? [];
+        const isKnown = (name: string) => IN_EVERY_FORK[target]?.includes(name);
+        return ADOPTERS_OWN.test(target)
+          ? imported.filter((name) => !isKnown(name)).map((name) => `${file}: ${name}`)
+          : [];
+      },
+    )
   );
 
   assertEquals(wrong, []);

@@ -57,8 +57,22 @@ export interface Account {
   readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
   /** Missing before the first rotation. */
   readonly rotations?: Rotations;
-  /** Chosen by an operator and unique, so that creating the account can safely be repeated. Clients do not see it. */
+  /** Unique, so that creating the account can safely be repeated. Clients do not see it. See {@linkcode referenceOf}. */
   readonly reference?: string;
+}
+
+const GENERATED = /^accounts-create\/[\da-f-]{36}$/;
+
+/** A reference for the creation of an account for which no operator has chosen one. It can be replaced. */
+export function generatedReference(): string {
+  return `accounts-create/${crypto.randomUUID()}`;
+}
+
+/** The reference that an operator has chosen for an account; undefined if there is none. */
+export function referenceOf(
+  { reference }: { readonly reference?: string | undefined },
+): string | undefined {
+  return GENERATED.test(reference ?? "") ? undefined : reference;
 }
 
 /** Maximum length of an account's name. */
@@ -171,7 +185,15 @@ export const ACCOUNT_EXISTS: ErrorKind = {
   texts: { accountId: "With `account_exists`: the id of the account" },
 };
 
-/** Another account has the reference of a new one. */
+/** The error for another reference of an account that has one. */
+export const REFERENCE_SET: ErrorKind = {
+  code: "reference_set",
+  status: 409,
+  means: "The account has a reference, which never changes.",
+  todo: "Use the reference that the account has.",
+};
+
+/** Another account has this reference. */
 export class AccountExists extends ApiError {
   readonly accountId: string;
 

@@ -64,6 +64,19 @@ export interface AccountStoreOptions {
   readonly usageOf?: (state: AccountState) => Usage;
 }
 
+/** An account before and after a change. */
+export interface AccountChange {
+  readonly before: Account;
+  readonly after: Account;
+}
+
+/** A reference that an account gets. */
+export interface Claim {
+  readonly reference?: string | undefined;
+  /** The ID of an account that had the reference and has been removed. */
+  readonly gone?: string | undefined;
+}
+
 /** The data for a new account. */
 export type NewAccount = Pick<Account, "name" | "plan" | "limits" | "signedUp" | "reference">;
 
@@ -78,10 +91,23 @@ export interface Removal {
   ) => Transaction<Result>;
 }
 
-/** The environments of the first `count` accounts in a store. */
-export async function environmentsIn(store: Store, count: number): Promise<ReadonlySet<Environment>> {
-  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, count);
+/** Maximum number of accounts whose environments are read. */
+export const ENVIRONMENTS_READ = 100;
+
+/** The environments of the first accounts in a store. */
+export async function environmentsIn(store: Store): Promise<ReadonlySet<Environment>> {
+  const accounts = await store.list({ start: accountKey(""), end: accountKey("~") }, ENVIRONMENTS_READ);
   return new Set(accounts.map((entry) => decodeAccount(entry).environment));
+}
+
+/** The warning that the first accounts are all of the other environment; undefined if there are none, or not all are. */
+export function foreignWarning(
+  environments: ReadonlySet<Environment>,
+  environment: Environment,
+): string | undefined {
+  if (environments.size === 0 || environments.has(environment)) return undefined;
+  return `Warning: none of the first ${ENVIRONMENTS_READ} accounts belongs to the environment ${environment}, so ` +
+    "their API keys are not valid here. Is ENVIRONMENT right?";
 }
 
 /**
@@ -133,11 +159,7 @@ export class AccountStore {
     return {
       reads,
       decide(rows, write) {
-        for (const key of reads) {
-          const owner = ownerIn(rows.get(key));
-          if (owner !== undefined && owner !== gone) throw new AccountExists(owner);
-          write.set(key, encodeJson(id));
-        }
+        if (reference !== undefined) claim(reference, { id, gone }, rows, write);
         write.set(accountKey(id), encodeJson(account));
         write.set(usageKey(id), encodeUsage(UNUSED));
         write.set(apiKeyKey(account.keyHash), encodeJson(id));
@@ -214,17 +236,29 @@ export class AccountStore {
     });
   }
 
-  /** Changes an open account. The result is the account afterwards; null if no open account has this ID. */
-  changing(id: string, change: (before: Account) => Partial<Account>): Transaction<Account | null> {
-    return this.#ofState(id, ({ holder: before, usage }, write) => {
+  /**
+   * Changes an open account. The result is null if no open account has this ID. If the account may get a `reference`, it
+   * is named here. The transaction then throws AccountExists as `creating` does.
+   */
+  changing(
+    id: string,
+    change: (before: Account) => Partial<Account>,
+    { reference, gone }: Claim = {},
+  ): Transaction<AccountChange | null> {
+    return this.#ofState(id, ({ holder: before, usage }, write, rows) => {
       if (before.closedAt !== null) return null;
       const after = { ...before, ...change(before) };
-      if (JSON.stringify(after) === JSON.stringify(before)) return before;
+      if (JSON.stringify(after) === JSON.stringify(before)) return { before, after };
+      if (reference !== undefined && before.reference !== reference) {
+        claim(reference, { id, gone }, rows, write);
+        if (before.reference !== undefined) write.delete(referenceKey(before.reference));
+      }
       if (!isSameLimits(after.limits, before.limits)) {
         write.set(usageKey(id), encodeUsage(changeLimits(usage, after.limits)));
       }
-      return this.#put(after, write);
-    });
+      this.#put(after, write);
+      return { before, after };
+    }, reference === undefined ? [] : [referenceKey(reference)]);
   }
 
   /**
@@ -306,10 +340,9 @@ export class AccountStore {
     return state && { ...state, usage: this.#usageOf(state) };
   }
 
-  #put(account: Account, write: Write): Account {
+  #put(account: Account, write: Write): void {
     write.set(accountKey(account.id), encodeJson(account));
     write.bump(this.#version);
-    return account;
   }
 }
 
@@ -333,6 +366,23 @@ export function addingFor<Result extends Decided>(
       return transaction.decide(rows, write, now);
     },
   };
+}
+
+/**
+ * Gives a reference to the account `id`.
+ *
+ * @throws {AccountExists} if another account has it, except `gone`.
+ */
+function claim(
+  reference: string,
+  { id, gone }: Pick<Claim, "gone"> & Pick<Account, "id">,
+  rows: Rows,
+  write: Write,
+): void {
+  const key = referenceKey(reference);
+  const owner = ownerIn(rows.get(key));
+  if (owner !== undefined && owner !== gone) throw new AccountExists(owner);
+  write.set(key, encodeJson(id));
 }
 
 /** The ID of the account that has a reference. */

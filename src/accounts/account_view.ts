@@ -2,6 +2,7 @@ import { refusedHeader } from "../web/headers.ts";
 import {
   boolean,
   date,
+  extensibleEnum,
   int64,
   integer,
   list,
@@ -19,7 +20,7 @@ import {
 import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
 import type { Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
-import { type Account, previousKeyExpiry } from "./account.ts";
+import { type Account, previousKeyExpiry, referenceOf } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
 import { KeyForm, keyStart } from "./api_key.ts";
 import { planNames, planOf } from "./plans.ts";
@@ -46,15 +47,15 @@ const USAGE_WINDOW = named("UsageWindow", output({ used: USED, reset: TIME }));
 /** The id of the account in examples. */
 export const EXAMPLE_ID = "acct_7f3kQ2mZ8xVb1LpR";
 
-/** What is seen of an account. The plan may be one that only the service knows, and not the command that shows it. */
+/** What is seen of an account. */
 function membersOf(plan: Schema<string>) {
   return {
     id: text(),
     name: text(),
-    reference: nullable(text({ description: "Chosen when the account was created; null if there is none" })),
+    reference: nullable(text({ description: "Chosen by an operator; null if there is none" })),
     environment: oneOf(["production", "staging"]),
     plan,
-    state: oneOf(STATES),
+    state: extensibleEnum(STATES, "The state of the account"),
     limits: output({ minute: COUNT, day: COUNT }),
     usage: output({
       minute: output({ used: USED, start: TIME, reset: TIME }),
@@ -98,11 +99,11 @@ export function operatorSchemas(catalogue: Catalogue) {
         output({
           name: text(),
           reference: optional(text()),
-          outcome: oneOf(["created", "exists", "failed"], {
-            description:
-              "`exists`: the account `accountId` has this reference. `failed`: the store did not respond, so it " +
-              "is unknown whether the account was created.",
-          }),
+          outcome: extensibleEnum(
+            ["created", "exists", "failed"],
+            "`exists`: the account `accountId` has this reference. `failed`: the store did not respond, so it is " +
+              "unknown whether the account was created",
+          ),
           account: optional(account),
           apiKey: optional(apiKey),
           accountId: optional(text()),
@@ -159,8 +160,9 @@ function membersIn(catalogue: Catalogue) {
     ...text({ description: "The API key. It is shown only in this response." }),
     accepts: (value): value is string => typeof value === "string" && keys.environmentOf(value) !== undefined,
   };
-  const planName = named("Plan", oneOf(planNames(catalogue.plans)));
-  const members = membersOf({ ...planName, accepts: (value) => typeof value === "string" });
+  const names = planNames(catalogue.plans);
+  const planName = named("Plan", oneOf(names));
+  const members = membersOf(extensibleEnum(names, "The plan of the account"));
   return { planName, apiKey, members, example: exampleOf(catalogue.plans) };
 }
 
@@ -228,14 +230,14 @@ export type Seen = Pick<AccountState, "holder" | "usage">;
 
 /** What is seen of an account at `now` (ms since the epoch). */
 export function viewOf({ holder: account, usage: stored }: Seen, now: number): AccountView {
-  const { id, name, reference = null, environment, plan, limits, signedUp, createdAt } = account;
+  const { id, name, environment, plan, limits, signedUp, createdAt } = account;
   const { suspendedAt, closedAt } = account;
   const usage = roll(stored, now);
   const isBanned = usage.bannedUntil > now;
   return {
     id,
     name,
-    reference,
+    reference: referenceOf(account) ?? null,
     environment,
     plan,
     state: stateOf(account, isBanned),

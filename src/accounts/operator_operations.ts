@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
+import { ApiError, createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
 import {
   boolean,
   integer,
@@ -17,7 +17,7 @@ import {
   text,
 } from "../web/schema.ts";
 import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, type Call, type Operation, type Plans } from "../service/mod.ts";
+import { ACCESS, type Call, type Changed, type Operation, type Plans } from "../service/mod.ts";
 import type { Catalogue, Items } from "../resource/mod.ts";
 import {
   type Account,
@@ -28,9 +28,11 @@ import {
   AccountExists,
   accountNotFound,
   type Issued,
+  REFERENCE_SET,
+  referenceOf,
   requireClosed,
 } from "./account.ts";
-import type { AccountState, AccountStore, NewAccount, Removal } from "./account_store.ts";
+import type { AccountState, AccountStore, Claim, NewAccount, Removal } from "./account_store.ts";
 import {
   EXAMPLE_ID,
   MAX_BATCH,
@@ -190,6 +192,7 @@ function createAccount({ accounts, plans, schemas }: Desk): Operation {
     errors: [ACCOUNT_EXISTS],
   }, async ({ body }, call: Call) => {
     const made = await create(accounts, { ...body, ...planOf(plans, body), signedUp: false }, call);
+    call.noteChange(changeOf(made.account));
     return issued(made, UNUSED, call);
   });
 }
@@ -235,6 +238,9 @@ function createAccounts({ accounts, plans, schemas }: Desk): Operation {
         return { ...identity, outcome: "failed" } as const;
       }
     }));
+    const created = creations.filter(({ outcome }) => outcome === "created");
+    const made = created.map(({ name, reference }) => ({ name, reference: referenceOf({ reference }) }));
+    call.noteChange(made.length === 0 ? {} : { plan: plan.plan, limits: plan.limits, accounts: made });
     const [failure] = failures;
     if (failure && failures.length === identities.length) throw failure;
     return valueResponse<Parsed<OperatorSchemas["creations"]>>(creations);
@@ -276,11 +282,14 @@ function updateAccount({ accounts, plans, schemas }: Desk): Operation {
     id: "updateAccount",
     method: "PATCH",
     path: `${ACCOUNTS_PATH}/{id}`,
-    summary: "Change the plan of an account, suspend it or resume it",
-    description: "Takes effect with the next request, in every process.",
+    summary: "Change the name or the plan of an account, suspend it or resume it",
+    description:
+      "Takes effect with the next request, in every process. If the account has no `reference`, you can give it one.",
     body: named(
       "AccountPatch",
       object({
+        name: optional(ACCOUNT_NAME),
+        reference: optional(REFERENCE),
         plan: optional(schemas.planName),
         limits: optional(
           object(partial({ minute: LIMIT, day: LIMIT }), { description: limitsText(plans) }),
@@ -293,11 +302,19 @@ function updateAccount({ accounts, plans, schemas }: Desk): Operation {
     ),
     bodyType: "application/merge-patch+json",
     answers: shownAccount(schemas),
-  }, async ({ params: { id }, body: { suspended, ...rest } }, call: Call) => {
-    const changed = await change(accounts, id, (before) => ({
+    errors: [ACCOUNT_NOT_FOUND, ACCOUNT_EXISTS, REFERENCE_SET],
+  }, async ({ params: { id }, body: { name, reference, suspended, ...rest } }, call: Call) => {
+    const to = (before: Account) => ({
+      ...(name === undefined ? {} : { name }),
+      ...(reference === undefined ? {} : { reference: referenceFor(before, reference) }),
       ...(rest.plan ?? rest.limits ? planOf(plans, rest, before) : {}),
       ...(suspended === undefined ? {} : { suspendedAt: suspended ? before.suspendedAt ?? call.now : null }),
-    }), call);
+    });
+    const changed = await claiming(
+      accounts,
+      call,
+      (gone) => change(accounts, id, to, call, { reference, gone }),
+    );
     return accountResponse(changed, call);
   });
 }
@@ -318,8 +335,9 @@ function rotateKey({ accounts, schemas }: Desk): Operation {
     answers: issuedKey(schemas, "The account and its new API key"),
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await find(accounts, id, call, "open ");
-    const rotated = await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now));
-    return issued(open(rotated, id), usage, call);
+    const rotated = open(await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now)), id);
+    call.noteChange({ graceSeconds });
+    return issued(rotated, usage, call);
   });
 }
 
@@ -427,29 +445,44 @@ function deleteAccount(
   });
 }
 
+/** Creates an account. @throws {AccountExists} */
+async function create(accounts: AccountStore, account: NewAccount, call: Call): Promise<Issued> {
+  const made = await claiming(
+    accounts,
+    call,
+    (gone) => call.transact(accounts.creating(account, call.now, gone)),
+  );
+  call.note(made.account.id);
+  return made;
+}
+
 /**
- * Creates an account. `gone` is the ID of one that had its reference and has been removed.
+ * Makes a change that may give a reference to an account. If the account that has the reference was removed without it,
+ * as 1.0.0 does, makes it again with the ID of that account.
  *
  * @throws {AccountExists}
  */
-async function create(
+async function claiming<Result>(
   accounts: AccountStore,
-  account: NewAccount,
   call: Call,
-  gone?: string,
-): Promise<Issued> {
+  make: (gone?: string) => Promise<Result>,
+): Promise<Result> {
   try {
-    const made = await call.transact(accounts.creating(account, call.now, gone));
-    call.note(made.account.id);
-    return made;
+    return await make();
   } catch (error) {
     if (!(error instanceof AccountExists)) throw error;
     const { accountId } = error;
-    const isGone = gone === undefined && await accounts.find(accountId) === null;
-    if (isGone) return await create(accounts, account, call, accountId);
+    if (await accounts.find(accountId) === null) return await make(accountId);
     call.note(accountId);
     throw error;
   }
+}
+
+/** The reference that an account gets. @throws {ApiError} `reference_set` if it has another. */
+function referenceFor(account: Account, reference: string): string {
+  const known = referenceOf(account);
+  if (known === undefined || known === reference) return reference;
+  throw new ApiError(REFERENCE_SET, `Account ${account.id} has another reference, which never changes.`);
 }
 
 /** Finds an account, which is open if `kind` says so. @throws {ApiError} `account_not_found` */
@@ -470,9 +503,27 @@ async function change(
   id: string,
   to: (before: Account) => Partial<Account>,
   call: Call,
+  claim: Claim = {},
 ): Promise<Seen> {
   const { usage } = await find(accounts, id, call, "open ");
-  return { holder: open(await call.transact(accounts.changing(id, to)), id), usage };
+  const { before, after } = open(await call.transact(accounts.changing(id, to, claim)), id);
+  call.noteChange(changeOf(after, before));
+  return { holder: after, usage };
+}
+
+/** What the log says of a new account or, with `before`, of a change. */
+function changeOf(after: Account, before?: Account): Changed {
+  const old: Record<string, unknown> = before ? loggedOf(before) : { suspended: false, closed: false };
+  const isNew = ([name, value]: readonly [string, unknown]) =>
+    JSON.stringify(value) !== JSON.stringify(old[name]);
+  return Object.fromEntries(Object.entries(loggedOf(after)).filter(isNew));
+}
+
+/** What the log may say of an account. */
+function loggedOf(account: Account): Record<string, unknown> {
+  const { name, plan, limits, suspendedAt, closedAt } = account;
+  const reference = referenceOf(account);
+  return { name, reference, plan, limits, suspended: suspendedAt !== null, closed: closedAt !== null };
 }
 
 /** The 200 with an account. */

@@ -1,6 +1,6 @@
 import { AGAIN, decodeJson, encodeJson, type Entry, retried, type Store } from "../engine/mod.ts";
 import type { Limits } from "../limits/mod.ts";
-import { ApiError, ERRORS } from "../web/mod.ts";
+import { invalidRequest } from "../web/mod.ts";
 import type { Plans } from "../service/mod.ts";
 import { type Catalogue, ResourceError } from "../resource/mod.ts";
 import { type Account, accountKey, decodeAccount } from "./account.ts";
@@ -31,11 +31,20 @@ export function planOf(
   const fixed = plans.limits[chosen];
   if (fixed !== undefined) {
     if (limits === undefined) return { plan: chosen, limits: fixed };
-    throw invalid(`The field limits is for the ${plans.own} plan; the ${chosen} plan has fixed limits.`);
+    throw invalidRequest(
+      `The field limits is for the ${plans.own} plan; the ${chosen} plan has fixed limits.`,
+      "limits",
+    );
   }
   const { minute, day } = { ...(before?.plan === chosen ? before.limits : {}), ...limits };
   if (minute !== undefined && day !== undefined) return { plan: chosen, limits: { minute, day } };
-  throw invalid(`The fields limits.minute and limits.day are required for the ${chosen} plan.`);
+  const missing = Object.entries({ minute, day }).filter(([, limit]) => limit === undefined)
+    .map(([name]) => `limits.${name}`);
+  const [subject, are] = missing.length === 1 ? ["field", "is"] : ["fields", "are"];
+  throw invalidRequest(
+    `The ${subject} ${missing.join(" and ")} ${are} required for the ${chosen} plan.`,
+    missing[0],
+  );
 }
 
 /** The row with the names of the plans that accounts may have. */
@@ -111,8 +120,4 @@ function* faultsOf({ plans, keyPrefix, formerKeyPrefixes }: Catalogue): Generato
   if (formerKeyPrefixes.includes(keyPrefix)) {
     yield `The key prefix ${keyPrefix} must not be a former one, too: remove it from formerKeyPrefixes`;
   }
-}
-
-function invalid(message: string): ApiError {
-  return new ApiError(ERRORS.invalid_request, message);
 }

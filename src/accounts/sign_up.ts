@@ -12,7 +12,7 @@ import {
   type Plans,
   usedUp,
 } from "../service/mod.ts";
-import { ACCOUNT_NAME, type Issued, SIGN_UPS, signUpKey } from "./account.ts";
+import { type Account, ACCOUNT_NAME, type Issued, SIGN_UPS, signUpKey } from "./account.ts";
 import { ACCOUNT_TAG } from "./account_operations.ts";
 import type { AccountState, AccountStore, NewAccount } from "./account_store.ts";
 import { type ClientSchemas, NO_IDEMPOTENCY_KEY } from "./account_view.ts";
@@ -135,7 +135,7 @@ function signingUp(
 
 /**
  * Removes some accounts that signed up at least 30 days ago and never sent a request. Accounts that an operator has
- * suspended, moved to another plan or added items for stay. `remove` removes an account if the condition allows it, and
+ * suspended, moved to another plan, given a reference or added items for stay. `remove` removes an account if the condition allows it, and
  * if the row of its sign-up is still there. Resolves to true if there may be more.
  */
 export async function sweepSignUps(
@@ -153,12 +153,17 @@ export async function sweepSignUps(
   for (const { key } of entries) {
     await remove(
       String(key.at(-1)),
-      ({ holder, usage }) => holder.plan === signUp && holder.suspendedAt === null && !hasCalled(usage),
+      ({ holder, usage }) => isUntouched(holder, signUp) && !hasCalled(usage),
       key,
     );
     await store.remove([key]);
   }
   return entries.length === SWEEP_PAGE;
+}
+
+/** Whether no operator has done anything with an account that signed up on this plan. */
+function isUntouched({ plan, suspendedAt, reference }: Account, signUp: string): boolean {
+  return plan === signUp && suspendedAt === null && reference === undefined;
 }
 
 /**

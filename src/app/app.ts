@@ -1,8 +1,17 @@
 import { StoreUnavailable } from "../engine/mod.ts";
-import { bearerToken } from "../web/headers.ts";
+import { type AllowedOrigins, bearerToken } from "../web/headers.ts";
 import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
-import { ACCESS, BASE_PATH, type Operation, STOPPING, UNAVAILABLE, UsedUp } from "../service/mod.ts";
+import {
+  ACCESS,
+  BASE_PATH,
+  needsToken,
+  type Operation,
+  STOPPING,
+  UNAVAILABLE,
+  UsedUp,
+} from "../service/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
+import type { FindGrant } from "../operator/token.ts";
 import type { Caller } from "./admission.ts";
 import {
   authorizing,
@@ -19,16 +28,28 @@ import {
   createArrivals,
   hasLimits,
 } from "./arrival.ts";
-import { addCors, addDeprecation, addRequestId, describing, type Finishing, limiting } from "./finishing.ts";
+import {
+  addDeprecation,
+  addRequestId,
+  closing,
+  describing,
+  type Finishing,
+  limiting,
+  sharing,
+} from "./finishing.ts";
 import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
 import { errorRecord } from "./log.ts";
 import { record, type RecordOptions } from "./record.ts";
+import type { WrongTokens } from "./wrong_tokens.ts";
 
 /** Options of {@linkcode createApp}. */
 export interface AppOptions extends ArrivalsOptions, HandlingOptions, RecordOptions, Realm {
-  /** Whether an Authorization header has a token for operations with this access. */
-  readonly hasToken: ReadonlyMap<Access, (authorization: string | null) => boolean>;
+  /** The tokens that are valid for operations with this access. */
+  readonly grants: ReadonlyMap<Access, FindGrant>;
+  readonly wrongTokens: WrongTokens;
   readonly inFlight: InFlight;
+  /** The origins whose web pages may read responses to clients. */
+  readonly allowedOrigins: AllowedOrigins;
 }
 
 /** Responds to a request. Never throws or rejects. */
@@ -52,8 +73,9 @@ const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method:
  *     record       writes metrics and the access log
  */
 export function createApp(options: AppOptions): App {
-  const { operations, publicUrl, admissions, transactions, realm, environment, keys, onDeploy, inFlight } =
+  const { operations, publicUrl, allowedOrigins, admissions, transactions, realm, environment, keys } =
     options;
+  const { onDeploy, inFlight } = options;
   const documentOf = documentsOf(operations);
   const arrive = createArrivals(options);
   const responding: readonly Responding[] = [
@@ -66,8 +88,9 @@ export function createApp(options: AppOptions): App {
   const finishing: readonly Finishing[] = [
     addDeprecation,
     describing(documentOf, publicUrl),
+    closing(inFlight),
     addRequestId,
-    addCors,
+    sharing(allowedOrigins),
   ];
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
@@ -79,7 +102,10 @@ export function createApp(options: AppOptions): App {
     const done = (made: Response) => finish(arrival, made);
     const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
     const { isForMonitoring = false, timeoutMs } = operation ?? {};
-    if (inFlight.isStopping && !isForMonitoring) return done(errorResponse(STOPPING));
+    if (inFlight.isStopping && !isForMonitoring) {
+      inFlight.noteRefusal();
+      return done(errorResponse(STOPPING));
+    }
     if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));
     try {
       const { at } = arrival;
@@ -123,15 +149,22 @@ function documentsOf(operations: readonly Operation[]): (path: string) => string
 }
 
 /** What the request is charged to, or undefined if it is free. */
-function callerOf(arrival: Arrival, { hasToken }: Pick<AppOptions, "hasToken">): Caller | undefined {
+function callerOf(
+  arrival: Arrival,
+  { grants, wrongTokens }: Pick<AppOptions, "grants" | "wrongTokens">,
+): Caller | undefined {
   const { request, matched, now, at, address } = arrival;
   const { access, method } = matched.kind === "found" ? matched.endpoint : MISS;
   if (access === ACCESS.public || request.method === "OPTIONS") return undefined;
   const authorization = request.headers.get("authorization");
-  if (hasToken.get(access)?.(authorization)) {
-    if (matched.kind === "found" && access === ACCESS.operator) arrival.operation = matched.endpoint.id;
+  const grant = grants.get(access)?.(authorization);
+  if (grant) {
+    if (matched.kind === "found" && access === ACCESS.operator) {
+      arrival.byOperator = { grant, operation: matched.endpoint.id, ids: new Set(), changed: {} };
+    }
     return undefined;
   }
+  if (needsToken(access) && authorization !== null) wrongTokens.count(address());
   if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
   const isRead = method === "GET";
   const isVital = matched.kind === "found" && matched.endpoint.isVital === true;

@@ -1,6 +1,14 @@
 import { BoundedMap } from "../base/mod.ts";
 import { createMatcher, type Match } from "../web/mod.ts";
-import { BASE_PATH, type Call, type LimitOf, needsToken, type Operation } from "../service/mod.ts";
+import {
+  BASE_PATH,
+  type Call,
+  type Changed,
+  type LimitOf,
+  needsToken,
+  type Operation,
+} from "../service/mod.ts";
+import type { Grant } from "../operator/token.ts";
 import type { Admission } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./request.ts";
@@ -23,12 +31,19 @@ export interface Arrival {
   admission: Admission | undefined;
   /** Whose limit refused the request; undefined if none did. */
   limitOf: LimitOf | undefined;
-  /** ID of the operators' operation, if the request has a valid token for it. */
-  operation: string | undefined;
-  /** IDs for the log line of an operator's request, if there are any. */
-  ids: Set<string> | undefined;
+  /** Undefined, unless the request has a valid token for an operators' operation. */
+  byOperator: ByOperator | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
   body: ReturnType<Call["readBody"]> | undefined;
+}
+
+/** What the log says of an operator's request. */
+export interface ByOperator {
+  readonly grant: Grant;
+  /** ID of the operation. */
+  readonly operation: string;
+  readonly ids: Set<string>;
+  changed: Changed;
 }
 
 /** A request's connection. */
@@ -108,8 +123,7 @@ export function createArrivals(
       },
       admission: undefined,
       limitOf: undefined,
-      operation: undefined,
-      ids: undefined,
+      byOperator: undefined,
       body: undefined,
     };
   };

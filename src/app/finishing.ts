@@ -1,8 +1,9 @@
-import { createCors, deprecationHeaders } from "../web/headers.ts";
+import { type AllowedOrigins, createCors, deprecationHeaders } from "../web/headers.ts";
 import { ownOf } from "../web/mod.ts";
 import { SERVICE_HEADERS } from "../service/mod.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, hasLimits, isForOperator } from "./arrival.ts";
+import type { InFlight } from "./in_flight.ts";
 import { withLimitHeaders } from "./limit_responses.ts";
 
 /** A step that adds headers to a response. */
@@ -34,15 +35,22 @@ export function describing(documentOf: (path: string) => string, publicUrl: stri
   };
 }
 
+/** Asks clients of a stopping service to connect again (RFC 9112 section 9.6), so that a proxy sends them elsewhere. */
+export function closing(inFlight: Pick<InFlight, "isStopping">): Finishing {
+  return function addClose(_, { headers }: Response): void {
+    if (inFlight.isStopping) headers.set("connection", "close");
+  };
+}
+
 /** Repeats the ID of the request. */
 export function addRequestId({ id }: Arrival, { headers }: Response): void {
   headers.set("x-request-id", id);
 }
 
-const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS));
-
-/** Lets web pages of other origins read responses to clients. */
-export function addCors(arrival: Arrival, { headers }: Response): void {
-  const { request } = arrival;
-  if (request.headers.get("origin") !== null && !isForOperator(arrival)) setCorsHeaders(request, headers);
+/** Lets web pages of these origins read responses to clients. */
+export function sharing(origins: AllowedOrigins): Finishing {
+  const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS), origins);
+  return function addCors(arrival: Arrival, { headers }: Response): void {
+    if (!isForOperator(arrival)) setCorsHeaders(arrival.request, headers);
+  };
 }

@@ -1,3 +1,5 @@
+import { pause } from "../base/mod.ts";
+
 /** Limits of {@linkcode InFlight}. */
 export interface InFlightLimits {
   /** Maximum number of requests in flight. */
@@ -8,6 +10,10 @@ export interface InFlightLimits {
   readonly budgetMs: number;
   /** Maximum time to respond to the remaining requests when the service stops, in ms. */
   readonly stopMs: number;
+  /** How long no request must arrive before a stopping service closes, in ms. */
+  readonly quietMs: number;
+  /** Maximum time to wait for that, in ms. */
+  readonly maxQuietMs: number;
 }
 
 /** The limits of the service. */
@@ -16,6 +22,8 @@ export const IN_FLIGHT_LIMITS: InFlightLimits = {
   monitoring: 100,
   budgetMs: 5_000,
   stopMs: 3_000,
+  quietMs: 500,
+  maxQuietMs: 2_000,
 };
 
 /** How often to check for requests that have timed out, in ms. */
@@ -94,6 +102,10 @@ export class InFlight {
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When a stop must be complete, on the `performance.now()` clock. */
   #end = Infinity;
+  /** When a stop no longer waits for quiet, on the same clock. */
+  #quietEnd = -Infinity;
+  /** When a stop began or, since then, a request was last refused or ended, on the same clock. */
+  #lastActive = -Infinity;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(limits: InFlightLimits = IN_FLIGHT_LIMITS) {
@@ -131,10 +143,28 @@ export class InFlight {
 
   /** Resolves once every request has its response or has timed out, after `stopMs` at most. */
   async stop(): Promise<void> {
-    this.#end = performance.now() + this.#limits.stopMs;
+    const { stopMs, maxQuietMs } = this.#limits;
+    this.#lastActive = performance.now();
+    this.#end = this.#lastActive + stopMs;
+    this.#quietEnd = this.#lastActive + maxQuietMs;
     if (this.size === 0) this.#empty.resolve();
     await this.#empty.promise;
     this.#stopTimer();
+  }
+
+  /** Notes that a request was refused because the service is stopping: its client may send another. */
+  noteRefusal(): void {
+    this.#lastActive = performance.now();
+  }
+
+  /**
+   * Resolves once a stop has been quiet for `quietMs`: no request was refused or ended, except those of monitoring. That is
+   * `maxQuietMs` after its beginning at the latest. Until then, clients get a response that sends them elsewhere.
+   */
+  async quiet(): Promise<void> {
+    const end = () => Math.min(this.#lastActive + this.#limits.quietMs, this.#quietEnd);
+    const left = () => end() - performance.now();
+    while (left() > 0) await pause(left());
   }
 
   /** Settles with the response of `work`, or that to an error or a timeout, whichever comes first. */
@@ -175,6 +205,7 @@ export class InFlight {
 
   #remove({ index, isForMonitoring }: Pending): void {
     if (isForMonitoring) this.#monitoring--;
+    else if (this.isStopping) this.#lastActive = performance.now();
     const last = this.#pending.pop();
     if (last && last.index !== index) {
       this.#pending[index] = last;

@@ -1,5 +1,5 @@
 import type { Counter } from "../base/mod.ts";
-import type { LimitOf } from "../service/mod.ts";
+import type { Changed, LimitOf } from "../service/mod.ts";
 import { Metrics } from "./metrics.ts";
 
 /** A destination of log lines, such as `Deno.stdout`. */
@@ -41,17 +41,37 @@ export interface ErrorRecord extends Pick<AccessRecord, "time" | "id" | "route">
 }
 
 /** A line of the log for an operator's request. */
-export interface OperatorRecord extends Pick<AccessRecord, "time" | "address" | "status"> {
+export interface OperatorRecord extends Pick<AccessRecord, "time" | "id" | "address" | "status"> {
+  /** The name of the operator, if the token has one. */
+  readonly operator?: string;
   readonly operation: string;
   /** IDs of the accounts, messages or items that it is about. */
   readonly ids: readonly string[];
+  /** What was changed. */
+  readonly changed?: Changed;
 }
 
 /** A line of the log for a ban, which ends at the time `until`. */
-export interface EventRecord extends Pick<AccessRecord, "time" | "accountId"> {
+export interface BanRecord extends Pick<AccessRecord, "time" | "accountId"> {
   readonly event: "ban";
   readonly until: string;
 }
+
+/** A line of the log for wrong operator tokens since the line before. The address is that of the last one. */
+export interface WrongTokenRecord extends Pick<AccessRecord, "time" | "address"> {
+  readonly event: "wrong_token";
+  readonly count: number;
+}
+
+/** A line of the log when the service begins to stop. */
+export interface StopRecord extends Pick<AccessRecord, "time"> {
+  readonly event: "stop";
+  /** The signal, or the `route` of the error for which it stops. */
+  readonly reason: string;
+}
+
+/** A line of the log for something that is no request. */
+export type EventRecord = BanRecord | WrongTokenRecord | StopRecord;
 
 /** The service's log. It never has a key or, in production, a body or the message of an error without `logReason`. */
 export interface Log {
@@ -111,8 +131,8 @@ export function createLog(
 /**
  * The log line of an error: its name, place and `logReason`. Its message is left out, because it may contain secrets.
  *
- * `now` is in ms since the epoch. `route` is the route's pattern, or another task that failed: `accept`, `schema`,
- * `store` or `sweep`. `id` is that of the request that failed, if any.
+ * `now` is in ms since the epoch. `route` is the route's pattern, or another task that failed: `accept`, `items`,
+ * `schema`, `store` or `sweep`. `id` is that of the request that failed, if any.
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
   const common = { time: new Date(now).toISOString(), id, route };

@@ -1,6 +1,7 @@
 import { Counter, Histogram, Registry } from "../base/mod.ts";
 import { EngineMetrics } from "../engine/mod.ts";
 import { LimitMetrics } from "../limits/mod.ts";
+import { ItemMetrics } from "../resource/mod.ts";
 
 /** The metrics of one service. */
 export class Metrics {
@@ -26,6 +27,7 @@ export class Metrics {
   );
   readonly limits: LimitMetrics;
   readonly engine: EngineMetrics;
+  readonly items: ItemMetrics;
   readonly logLinesDropped: Counter = new Counter(
     "log_lines_dropped_total",
     "Log lines that were lost because their reader stalled or the disk was full.",
@@ -37,6 +39,7 @@ export class Metrics {
     this.registry.add(this.requests, this.requestDuration, this.admitted, this.refused);
     this.limits = new LimitMetrics(this.registry);
     this.engine = new EngineMetrics(this.registry);
+    this.items = new ItemMetrics(this.registry);
     this.registry.add(this.logLinesDropped);
   }
 }

@@ -18,7 +18,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
 
 /** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
 export function record(
-  { request, id, now, at, matched, address, admission, limitOf, operation, ids }: Arrival,
+  { request, id, now, at, matched, address, admission, limitOf, byOperator }: Arrival,
   made: Response,
   { admissions, log, metrics }: RecordOptions,
 ): void {
@@ -33,9 +33,14 @@ export function record(
   const plan = admission?.account?.plan ?? "";
   if (isRefused) metrics.refused.add(1, plan, code);
   if (admission && !admission.isFree && !admission.decision.refusal) metrics.admitted.add(1, plan);
-  if (!operation && !log.access) return;
+  if (!byOperator && !log.access) return;
   const time = new Date(now).toISOString();
-  if (operation) log.operator({ time, address: address(), operation, ids: [...ids ?? []], status });
+  if (byOperator) {
+    const { grant: { operator }, operation, ids, changed } = byOperator;
+    const line = { time, id, address: address(), ...(operator && { operator }), operation, ids: [...ids] };
+    const isChanged = status < 400 && Object.keys(changed).length > 0;
+    log.operator({ ...line, ...(isChanged && { changed }), status });
+  }
   if (!log.access) return;
   const isOfKey = isRefused || status === 401;
   const accountId = admission?.account?.id ?? (isOfKey ? admissions.ownerOf(request) : "");

@@ -1,11 +1,11 @@
 import { SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
-import { allowOf, ApiError, createResponse, ERRORS, readJsonObject } from "../web/mod.ts";
+import { allowOf, ApiError, createResponse, ERRORS, invalidRequest, readJsonObject } from "../web/mod.ts";
 import { ACCESS, type Call, needsToken, type Operation } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
-import { wrongOperatorToken } from "../operator/token.ts";
+import { READ_ONLY, wrongOperatorToken } from "../operator/token.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, createSuggester } from "./arrival.ts";
 import type { Budget } from "./in_flight.ts";
@@ -33,9 +33,10 @@ export function refusing(): Responding {
 /** Refuses a request without the key or the token that its operation needs. */
 export function authorizing(realm: Realm): Responding {
   const unauthorized = unauthorizedIn(realm);
-  return function authorize({ request, matched, admission }: Arrival): Response | undefined {
+  return function authorize({ request, matched, admission, byOperator }: Arrival): Response | undefined {
     if (matched.kind !== "found") return undefined;
-    const { access } = matched.endpoint;
+    const { access, method } = matched.endpoint;
+    if (byOperator?.grant.isReadOnly && method !== "GET") throw READ_ONLY;
     if (access === ACCESS.key && admission?.account === undefined) {
       return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
     }
@@ -79,7 +80,10 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
         return done.result;
       },
       readBody: (rules) => arrival.body ??= readBody(arrival, { ...usualRules, ...rules }, budget),
-      note: (id) => void (arrival.ids ??= new Set()).add(id),
+      note: (id) => void arrival.byOperator?.ids.add(id),
+      noteChange(changed) {
+        if (arrival.byOperator) arrival.byOperator.changed = changed;
+      },
     });
   };
 
@@ -116,7 +120,7 @@ export function missing(
 ): (arrival: Arrival) => Response {
   const suggest = createSuggester(operations);
   return function miss({ request, now, path, matched }: Arrival): Response {
-    if (matched.kind === "bad host") throw new ApiError(ERRORS.invalid_request, hostFault(request));
+    if (matched.kind === "bad host") throw invalidRequest(hostFault(request), "Host");
     if (matched.kind === "allow") {
       const allow = allowOf(matched.endpoints.filter(({ deprecated }) => !isGone(deprecated, now)));
       if (request.method === "OPTIONS") return createResponse(null, { status: 204, headers: { allow } });

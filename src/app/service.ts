@@ -20,28 +20,29 @@ import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.
 import { metricsOperation } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
 import type { PartOptions } from "../operator/part.ts";
-import { tokenCheck } from "../operator/token.ts";
+import { grantsOf, type OperatorTokens } from "../operator/token.ts";
 import { PARTS } from "../catalogue/parts.ts";
 import { Admissions } from "./admission.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { documentOperations } from "./document.ts";
 import { healthOperations } from "./health.ts";
+import { errorRecord } from "./log.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
+import { WrongTokens } from "./wrong_tokens.ts";
 
 /** Options of {@linkcode createService}. */
-export interface ServiceOptions
-  extends
-    Omit<AppOptions, "operations" | "admissions" | "transactions" | "hasToken" | "realm" | "keys">,
-    Pick<PartOptions, "catalogue" | "store" | "signUpIsOpen" | "securityContact"> {
+export interface ServiceOptions extends
+  Omit<
+    AppOptions,
+    "operations" | "admissions" | "transactions" | "grants" | "wrongTokens" | "realm" | "keys"
+  >,
+  OperatorTokens,
+  Pick<PartOptions, "catalogue" | "store" | "signUpIsOpen" | "securityContact"> {
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations;
   /** Maximum age of cached accounts and items, in ms. */
   readonly maxStalenessMs: number;
-  /** Bearer tokens for operators' operations and metrics. Without one, the service has no operators' operations. */
-  readonly operatorTokens: readonly string[];
-  /** Bearer tokens for metrics only. */
-  readonly metricsTokens: readonly string[];
 }
 
 /** The service. */
@@ -50,7 +51,7 @@ export interface Service {
   readonly fetch: App;
   /** The accounts' permits in this process. */
   readonly permits: Permits<Account>;
-  /** Gives unused permits and IDs back to the store. Call it before the store is closed. */
+  /** Gives unused permits and IDs back to the store, and ends the log. Call it before the store is closed. */
   readonly settle: () => Promise<void>;
   /** Removal of expired rows. */
   readonly sweeps: readonly Sweep[];
@@ -67,7 +68,7 @@ const PAGE_BYTES = 32 * 1024 * 1024;
 export function createService(options: ServiceOptions): Service {
   const { catalogue, generations = new Map(), store, environment, publicUrl, maxStalenessMs, onDeploy } =
     options;
-  const { clock, clientAddress, log, metrics, inFlight, operatorTokens } = options;
+  const { allowedOrigins, clock, clientAddress, log, metrics, inFlight } = options;
   const realm = slugOf(catalogue.title, "-");
   const keys = new KeyForm(catalogue);
   const versions = new Versions(store, { maxStalenessMs });
@@ -88,26 +89,23 @@ export function createService(options: ServiceOptions): Service {
     usageOf: (state) => permits.usageOf(state),
   });
   const shared = { store, transactions, versions, generations };
-  const items = itemsOf(catalogue, shared);
-  const metricsTokens = [...operatorTokens, ...options.metricsTokens];
-  const operations = operationsOf(options, {
-    ...{ accounts, items, permits },
-    hasMetrics: metricsTokens.length > 0,
-  });
+  const report = (fault: Error) => log.error(errorRecord(fault, clock(), "items"));
+  const items = itemsOf(catalogue, { ...shared, metrics: metrics.items, report });
+  const wrongTokens = new WrongTokens(log, clock);
+  const operations = operationsOf(options, { accounts, items, permits });
   requireDistinct(operations);
   return {
     operations,
     permits,
     fetch: createApp({
       ...{ operations, publicUrl, clock, clientAddress, transactions, onDeploy, realm, environment, keys },
-      ...{ log, metrics, inFlight },
+      ...{ log, metrics, inFlight, allowedOrigins },
       admissions: new Admissions({ store, environment, keys, versions, accounts: accountsRow, permits }),
-      hasToken: new Map([
-        [ACCESS.operator, tokenCheck(operatorTokens)],
-        [ACCESS.metrics, tokenCheck(metricsTokens)],
-      ]),
+      grants: grantsOf(options),
+      wrongTokens,
     }),
     async settle() {
+      wrongTokens.settle();
       await Promise.all([permits.settle(), ...items.map(({ ids }) => ids.settle())]);
     },
     sweeps: sweepsOf(options, accounts, transactions),
@@ -140,17 +138,16 @@ interface Served {
   readonly accounts: AccountStore;
   readonly items: readonly Items[];
   readonly permits: Permits<Account>;
-  /** Whether there are tokens for metrics. */
-  readonly hasMetrics: boolean;
 }
 
 /** All operations, in the order in which documents list them. Only access checks get the tokens themselves. */
 function operationsOf(
   options: ServiceOptions,
-  { accounts, items, permits, hasMetrics }: Served,
+  { accounts, items, permits }: Served,
 ): readonly Operation[] {
   const { catalogue, store, environment, publicUrl, securityContact, signUpIsOpen, clock } = options;
-  const { metrics, inFlight, operatorTokens } = options;
+  const { metrics, inFlight, operatorTokens, operatorReadTokens, metricsTokens } = options;
+  const hasOperators = [...operatorTokens, ...operatorReadTokens].length > 0;
   const { title } = catalogue;
   const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const described = { catalogue, publicUrl, securityContact, operations: () => operations };
@@ -164,10 +161,8 @@ function operationsOf(
     ...accountOperations(accounts, schemas, realm),
     ...documentOperations(described, clock),
     ...healthOperations(store, inFlight),
-    ...(operatorTokens.length === 0
-      ? []
-      : servedOperations({ store, accounts, catalogue, items, parts: PARTS }, publicUrl)),
-    ...(hasMetrics ? [metricsOperation(scraped)] : []),
+    ...(hasOperators ? servedOperations({ store, accounts, catalogue, items, parts: PARTS }, publicUrl) : []),
+    ...(hasOperators || metricsTokens.length > 0 ? [metricsOperation(scraped)] : []),
   ];
   return operations;
 }

@@ -20,6 +20,7 @@ import {
   StoreUnavailable,
   withDeadline,
 } from "./deadline.ts";
+import { FileWatch } from "./file_watch.ts";
 import { EngineMetrics } from "./metrics.ts";
 import { encodeJson, type Entry, getRows, type ListOptions, listRows } from "./row.ts";
 
@@ -43,7 +44,10 @@ export interface FileOptions {
   readonly create: boolean;
   /** Whether to create the folder, too. Otherwise it must exist. */
   readonly makesFolder?: boolean;
-  /** Called if the KV file is removed or renamed, after which every write fails. Without it, nobody notices. */
+  /**
+   * Called if the KV file is removed, renamed or replaced, or its write-ahead log is removed, after which every write
+   * fails. Without it, nobody notices.
+   */
   readonly onLost?: (error: StoreUnavailable) => void;
 }
 
@@ -67,9 +71,9 @@ export class FileBackend implements Backend {
   readonly #state: FileState | undefined;
   readonly #writes: Handle;
   readonly #reads: Handle;
-  #watcher: Deno.FsWatcher | undefined;
-  /** Whether the file has been removed or renamed. */
-  #isLost = false;
+  #watch: FileWatch | undefined;
+  /** Why no write would be found again; undefined while it would be. */
+  #lost: string | undefined;
   /** Whether the disk had no room for a write, and for every large probe since. */
   #isFull = false;
   /** When the next large probe may begin, on the `performance.now()` clock. */
@@ -92,7 +96,12 @@ export class FileBackend implements Backend {
     await prepareFile(path, options);
     const [kv, reader] = [await openKv(path), await openKv(path)];
     const backend = new FileBackend(kv, { ...options, reader, state: await openFileState(path) });
-    if (onLost) backend.#watch(path).then((isLost) => isLost && onLost(new StoreUnavailable(LOST)));
+    if (onLost) {
+      backend.#watch = new FileWatch(path, (reason) => {
+        backend.#lost = reason;
+        onLost(new StoreUnavailable(reason));
+      });
+    }
     return backend;
   }
 
@@ -136,31 +145,15 @@ export class FileBackend implements Backend {
   close(): Promise<void> {
     // The last handle to close checkpoints the write-ahead log, so it must not be this read-only one.
     this.#state?.close();
-    if (!this.#isLost) this.#watcher?.close();
-    for (const handle of new Set([this.#reads, this.#writes])) handle.close();
+    this.#watch?.stop();
+    const closed = [...new Set([this.#reads, this.#writes])].map((handle) => handle.close());
+    if (!closed.includes(false)) this.#watch?.close();
     return Promise.resolve();
-  }
-
-  /**
-   * Resolves to true when the file is removed or renamed: SQLite would keep writing to it, where nobody finds it. Watches
-   * the file itself, because each commit is several events in the folder, which would double its cost. Resolves to false
-   * at the end, or at once if files cannot be watched there.
-   */
-  async #watch(path: string): Promise<boolean> {
-    try {
-      this.#watcher = Deno.watchFs(path);
-      for await (const { kind } of this.#watcher) {
-        if (kind === "remove" || kind === "rename") return this.#isLost = true;
-      }
-    } catch {
-      // Some file systems cannot be watched.
-    }
-    return false;
   }
 
   /** Sends a commit; AGAIN if another process had locked the file. */
   async #send(build: Build, checks: readonly Deno.AtomicCheck[]): Promise<CommitResult | typeof AGAIN> {
-    if (this.#isLost) throw new StoreUnavailable(LOST);
+    if (this.#lost !== undefined) throw new StoreUnavailable(this.#lost);
     let sent: Promise<CommitResult | typeof AGAIN> | undefined;
     try {
       return await this.#writes.run("write", (kv) => {
@@ -177,8 +170,6 @@ export class FileBackend implements Backend {
     }
   }
 }
-
-const LOST = "The KV file was removed or renamed; restart the service";
 
 function resultOf(result: Deno.KvCommitResult | Deno.KvCommitError): CommitResult {
   return result.ok ? result : REFUSED;
@@ -225,9 +216,14 @@ class Handle {
     }
   }
 
-  /** Closes it, unless an operation is hanging: that would block the whole process until the operation ends. */
-  close(): void {
-    if (this.#hanging === undefined) this.#kv.close();
+  /**
+   * Closes it, unless an operation is hanging: that would block the whole process until the operation ends. Returns
+   * whether it is closed.
+   */
+  close(): boolean {
+    if (this.#hanging !== undefined) return false;
+    this.#kv.close();
+    return true;
   }
 
   #waitFor(operation: Promise<unknown>): void {
@@ -269,6 +265,12 @@ export async function prepareFile(path: string, { create, makesFolder }: FileOpt
   const found = await find(path);
   if (!found) {
     if (!create) throw new Error("there is no such file, and only the service creates it when it starts");
+    // SQLite would delete the log of a file that is empty.
+    if ((await find(`${path}-wal`))?.size) {
+      throw new Error(
+        `there is no such file, but ${path}-wal, which has its newest rows: move the file back, or both away`,
+      );
+    }
     // SQLite gives the files that it adds the same mode.
     return (await Deno.open(path, { write: true, create: true, mode: 0o600 })).close();
   }

@@ -1,6 +1,15 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ERRORS, operation, type Tag } from "../web/mod.ts";
-import { Invalid, named, object, oneOf, output, text, timestamp } from "../web/schema.ts";
+import {
+  extensibleEnum,
+  Invalid,
+  named,
+  object,
+  output,
+  type Schema,
+  text,
+  timestamp,
+} from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
@@ -16,12 +25,16 @@ const TEXT = text({
   pattern: /\S/,
   rule: "have a character other than whitespace",
   description:
-    "The text of the message, with a character other than whitespace. Its length is counted in Unicode code points, and " +
-    `it can have at most ${MAX_KIB} KiB in UTF-8.`,
+    "The text of the message, with a character other than whitespace, and without control characters other than tab and " +
+    "line ends; the pattern shows what this means in ASCII. Its length is counted in Unicode code points, and it can have " +
+    `at most ${MAX_KIB} KiB in UTF-8.`,
 });
+/** What the rules for messages mean in ASCII. All languages can read this pattern, and it takes linear time. */
+const ASCII_RULES = String.raw`^[\x09\x0a\x0d ]*[^\x00-\x20\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$`;
 const FIELDS = {
   message: {
     ...TEXT,
+    json: { ...TEXT.json, pattern: ASCII_RULES },
     parse(value: unknown, subject: string): string {
       const message = TEXT.parse(value, subject);
       if (ENCODER.encode(message).length <= MAX_KIB * 1024) return message;
@@ -34,12 +47,17 @@ const CREATION = named(
   object(FIELDS, { examples: [{ message: "Is it still available?" }] }),
 );
 
+/** The status of a message. */
+export const MESSAGE_STATUS: Schema<string> = extensibleEnum(
+  ["queued"],
+  "`queued`: the message is stored, but not yet sent",
+);
 const MESSAGE = named(
   "Message",
   output({
     id: text(),
     message: text(),
-    status: oneOf(["queued"], { description: "Always `queued`: the message is stored, but not yet sent." }),
+    status: MESSAGE_STATUS,
     createdAt: timestamp(),
   }, {
     examples: [{

@@ -8,7 +8,7 @@ import {
   type Transaction,
   type Write,
 } from "../engine/mod.ts";
-import { ApiError, type ErrorKind } from "../web/mod.ts";
+import { ApiError, type ErrorKind, invalidRequest } from "../web/mod.ts";
 import { type OwnLimit, randomBase62, usedUp } from "../service/mod.ts";
 
 /** A queued message. */
@@ -37,6 +37,9 @@ export const MESSAGES_WAITING: ErrorKind = {
   todo: "Take the messages and remove them first.",
 };
 
+/** Control characters, which take six bytes each in JSON and could disrupt a terminal, except tab and line ends. */
+const CONTROLS = /(?![\t\n\r])\p{Cc}/u;
+
 /** Maximum number of queued messages of one account. */
 export const MAX_WAITING = 1_000;
 const QUEUED: OwnLimit = {
@@ -62,7 +65,13 @@ export class MessageStore {
     this.#store = store;
   }
 
-  /** Queues a message at `now` (ms since the epoch). Throws the ApiError `queue_full`. */
+  /**
+   * Queues a message at `now` (ms since the epoch).
+   *
+   * @throws {ApiError} `invalid_request` if it has a control character. Its decision says so, because 1.0.0 accepted them:
+   *   the reply that it stored for an Idempotency-Key is returned before that.
+   * @throws {ApiError} `queue_full`
+   */
   queuing(newMessage: Pick<Message, "message" | "accountId">, now: number): Transaction<Message> {
     const createdAt = new Date(now).toISOString();
     const message: Message = { id: this.#nextId(now), ...newMessage, status: "queued", createdAt };
@@ -70,6 +79,10 @@ export class MessageStore {
     return {
       reads: [waiting],
       decide(rows, write) {
+        if (CONTROLS.test(message.message)) {
+          const rule = "have no control characters other than tab and line ends";
+          throw invalidRequest(`The field message must ${rule}.`, "message");
+        }
         const count = decodeCount(rows.get(waiting));
         if (count >= MAX_WAITING) throw usedUp(QUEUED, now + MINUTE, now);
         write.set(messageKey(message.id), encodeJson(message));

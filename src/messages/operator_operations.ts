@@ -4,7 +4,6 @@ import {
   list,
   named,
   object,
-  oneOf,
   optional,
   output,
   type Parsed,
@@ -13,6 +12,7 @@ import {
 } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { MESSAGES_TAG } from "./message_operations.ts";
+import { MESSAGE_STATUS } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
 
 /** Path of the queue of messages. */
@@ -29,7 +29,7 @@ export const QUEUE = named(
     output({
       id: text(),
       message: text(),
-      status: oneOf(["queued"]),
+      status: MESSAGE_STATUS,
       createdAt: timestamp(),
       accountId: text({ description: "The account that sent it" }),
     }),

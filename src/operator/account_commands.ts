@@ -1,19 +1,21 @@
 import { pause } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { isValid, type Parsed, type Schema } from "../web/schema.ts";
+import { isValid, type Parsed, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
-import { ACCOUNT_NAME, MAX_NAME_LENGTH } from "../accounts/account.ts";
+import { ACCOUNT_NAME, generatedReference, MAX_NAME_LENGTH } from "../accounts/account.ts";
 import {
   type AccountView,
   MAX_BATCH,
   MAX_LISTED,
   type OperatorSchemas,
   operatorSchemas,
+  STATES,
   USAGE_DAYS,
 } from "../accounts/account_view.ts";
+import { ENVIRONMENTS_READ, foreignWarning } from "../accounts/account_store.ts";
 import { ACCOUNTS_PATH, APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
 import { planNames } from "../accounts/plans.ts";
 import { type Client, Unanswered } from "./client.ts";
@@ -49,7 +51,7 @@ export function accountCommands(catalogue: Catalogue): CommandGroup<Client> {
     note: "ID is the acct_... that create and list print, not the key.",
     commands: {
       create: createCommand(plans, schemas),
-      list: listCommand(schemas),
+      list: listCommand(plans, schemas),
       ...readingCommands(schemas),
       plan: planCommand(plans, schemas),
       ...changingCommands(schemas),
@@ -70,38 +72,83 @@ function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> 
       the key of each; if you press Ctrl-C, some accounts may exist whose keys were not printed: see accounts list`,
     prepare({ words: [name = ""], options }, io) {
       const plan = parsePlan(plans, options.get("plan")?.at(-1) ?? plans.signUp, options);
-      if (name !== "-" && !isValid(ACCOUNT_NAME, name)) {
-        throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
-      }
-      const reference = options.get("reference")?.at(-1);
-      if (reference !== undefined && !isValid(REFERENCE, reference)) {
-        throw new UsageError("--reference must have 1 to 100 visible ASCII characters");
-      }
+      if (name !== "-") requireName(name);
+      const reference = referenceIn(options);
       if (reference !== undefined && name === "-") {
         throw new UsageError("--reference is for one NAME, not for -");
       }
       return async (client) => {
-        if (name === "-") await createMany(plan, schemas, client, io);
+        const first = firstAccounts(schemas, client);
+        const made: AccountView[] = [];
+        const note = ({ account }: IssuedKey) => void made.push(account);
+        if (name === "-") await createMany(plan, schemas, client, io, note);
         else {
-          const print = (issued: IssuedKey) => printKey("Created", issued, io);
-          await create([{ name, reference }], plan, schemas, client, io, print);
+          await create([{ name, reference }], plan, schemas, client, io, async (issued) => {
+            await printKey("Created", issued, io);
+            note(issued);
+          });
         }
+        warnIfForeign(await first, made, io);
       };
     },
   };
 }
 
-function listCommand(schemas: OperatorSchemas): Command<Client> {
+/** The first accounts, which are read while others are created. If that fails, none, because it must not hide a key. */
+function firstAccounts(schemas: OperatorSchemas, client: Client): Promise<readonly AccountView[]> {
+  return client.call("GET", `${ACCOUNTS_PATH}?limit=${ENVIRONMENTS_READ}`, schemas.accounts).catch(() => []);
+}
+
+/** Warns if new accounts have another environment than all of those that were there before. */
+function warnIfForeign(
+  first: readonly AccountView[],
+  made: readonly AccountView[],
+  { err }: CommandIo,
+): void {
+  const own = new Set(made.map(({ id }) => id));
+  const others = new Set(first.filter(({ id }) => !own.has(id)).map(({ environment }) => environment));
+  const [{ environment } = {}] = made;
+  const warning = environment && foreignWarning(others, environment);
+  if (warning) err(warning);
+}
+
+function listCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
   return {
-    options: { json: {} },
-    help: "list all accounts: id, name, environment, plan, limits, state, requests today, last used",
+    options: {
+      json: {},
+      reference: { value: "TEXT" },
+      state: { value: STATES.join("|") },
+      plan: { value: planNames(plans).join("|") },
+    },
+    help:
+      `list all accounts: id, name, environment, plan, limits, state, requests today, last used; --reference, --state
+      and --plan leave out all others, and --json prints every field`,
     prepare({ options }, io) {
+      const [reference, state, plan] = [
+        referenceIn(options),
+        choiceIn(options, "state", STATES),
+        choiceIn(options, "plan", planNames(plans)),
+      ];
+      const search = new URLSearchParams({
+        limit: `${MAX_LISTED}`,
+        ...(reference !== undefined && { reference }),
+        ...(state !== undefined && { state }),
+        ...(plan !== undefined && { plan }),
+      });
       return async (client) => {
-        const all = await client.list(`${ACCOUNTS_PATH}?limit=${MAX_LISTED}`, schemas.accounts);
-        const write = startTable(COLUMNS, options.has("json"), io);
+        const all = await client.list(`${ACCOUNTS_PATH}?${search}`, schemas.accounts);
+        const write = options.has("json") ? jsonWriter(io) : startTable(COLUMNS, false, io);
         for await (const account of all) await write(account);
       };
     },
+  };
+}
+
+/** Returns a function that writes an account as a line of JSON: the columns of the table, and all of its fields. */
+function jsonWriter({ out }: CommandIo): (account: AccountView) => Promise<void> {
+  return (account) => {
+    const cells = Object.entries(COLUMNS).map(([name, cellOf]) => [name, cellOf(account)] as const);
+    return out(printableJson(stringifyJson({ ...Object.fromEntries(cells), ...account })));
   };
 }
 
@@ -161,6 +208,25 @@ function planCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
 /** Commands that change an account. */
 function changingCommands(schemas: OperatorSchemas): Readonly<Record<string, Command<Client>>> {
   return {
+    rename: {
+      ...change(schemas, "Renamed", "change the account's name", ({ words: [, name = ""] }) => {
+        requireName(name);
+        return ["PATCH", "", { name }];
+      }),
+      words: ["ID", "NAME"],
+    },
+    reference: {
+      ...change(
+        schemas,
+        "Reference set",
+        "give the account a reference, such as your own id of a customer, if it has none; it never changes",
+        ({ words: [, reference = ""] }) => {
+          requireReference("The REFERENCE", reference);
+          return ["PATCH", "", { reference }];
+        },
+      ),
+      words: ["ID", "REFERENCE"],
+    },
     suspend: change(
       schemas,
       "Suspended",
@@ -264,6 +330,35 @@ function change(
   return ofAccount({ help, result, request, print });
 }
 
+/** @throws {UsageError} */
+function requireName(name: string): void {
+  if (!isValid(ACCOUNT_NAME, name)) throw new UsageError(`The NAME must have ${EXPECTED_NAME}`);
+}
+
+/** @throws {UsageError} */
+function requireReference(subject: string, reference: string): void {
+  if (isValid(REFERENCE, reference)) return;
+  throw new UsageError(`${subject} must have 1 to 100 visible ASCII characters`);
+}
+
+/** The value of --reference. @throws {UsageError} */
+function referenceIn(options: Arguments["options"]): string | undefined {
+  const reference = options.get("reference")?.at(-1);
+  if (reference !== undefined) requireReference("--reference", reference);
+  return reference;
+}
+
+/** The value of an option that has one of these. @throws {UsageError} */
+function choiceIn(
+  options: Arguments["options"],
+  name: string,
+  choices: readonly string[],
+): string | undefined {
+  const choice = options.get(name)?.at(-1);
+  if (choice === undefined || choices.includes(choice)) return choice;
+  throw new UsageError(`--${name} must be one of ${choices.join(", ")}`);
+}
+
 function idIn({ name, words: [id = ""] }: Arguments): string {
   if (/_(?:live|test)_/.test(id)) {
     throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
@@ -331,7 +426,7 @@ async function create(
   print: (issued: IssuedKey) => Promise<void>,
 ): Promise<void> {
   const given = new Set(accounts.map(({ reference }) => reference));
-  let left = accounts.map(({ name, reference = crypto.randomUUID() }) => ({ name, reference }));
+  let left = accounts.map(({ name, reference = generatedReference() }) => ({ name, reference }));
   const attempt = async () => {
     const body = { ...plan, accounts: left };
     const creations = await client.call("POST", `${ACCOUNTS_PATH}/batch`, schemas.creations, body);
@@ -365,12 +460,13 @@ async function create(
 /** Number of creations after which progress is printed. */
 const PROGRESS = 500;
 
-/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each. */
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and passes it to `note`. */
 async function createMany(
   plan: ChosenPlan,
   schemas: OperatorSchemas,
   client: Client,
   io: CommandIo,
+  note: (issued: IssuedKey) => void,
 ): Promise<void> {
   const names = namesIn(await io.input());
   let made = 0;
@@ -379,8 +475,9 @@ async function createMany(
   for (let start = 0; start < names.length; start += MAX_BATCH) {
     const some = names.slice(start, start + MAX_BATCH).map((name) => ({ name }));
     try {
-      await create(some, plan, schemas, client, io, async ({ account, apiKey }) => {
-        await io.out(`${printable(account.name)}\t${apiKey}`);
+      await create(some, plan, schemas, client, io, async (issued) => {
+        await io.out(`${printable(issued.account.name)}\t${issued.apiKey}`);
+        note(issued);
         made++;
       });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { isJsonObject, parseJson, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Store } from "../engine/mod.ts";
-import { type Command, CommandError, type Work } from "./command_line.ts";
+import { type Command, CommandError, InvalidArguments, type Work } from "./command_line.ts";
 
 /** Sends an operator's request to a service, or to operations in this process. `target` is a path with its query. */
 export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
@@ -8,6 +8,11 @@ export type Fetch = (target: string, init: RequestInit) => Promise<Response>;
 /** A request that may not have been carried out, because the service or its store did not respond. */
 export class Unanswered extends CommandError {
   override readonly name = "Unanswered";
+}
+
+/** The service has no such operation, or a response that the command does not understand. */
+class Misunderstood extends CommandError {
+  override readonly name = "Misunderstood";
 }
 
 /** What commands work on: operators' operations, or the store itself. */
@@ -34,15 +39,18 @@ export function onClient(commands: Commands<Client>): Commands<Target> {
 /** Calls operators' operations. Its methods throw CommandError with the reason if the service refuses a request. */
 export class Client {
   readonly #fetch: Fetch;
+  readonly #version: string | undefined;
 
-  constructor(fetch: Fetch) {
+  /** `version` is that of the command, if the service may have another. */
+  constructor(fetch: Fetch, version?: string) {
     this.#fetch = fetch;
+    this.#version = version;
   }
 
   /** Sends a request whose response has no content. */
   async send(method: string, target: string, body?: unknown): Promise<void> {
     const { status } = await this.#request(method, target, body);
-    if (status !== 204) throw new CommandError(UNEXPECTED);
+    if (status !== 204) throw await this.#explained(new Misunderstood(UNEXPECTED));
   }
 
   /** Sends a request, and returns the body of the response, which may have members beyond those of the schema. */
@@ -92,19 +100,36 @@ export class Client {
       : { body: stringifyJson(body), headers: { "content-type": "application/json", ...headers } };
     const response = await this.#fetch(target, { method, ...content });
     if (response.ok) return response;
-    throw await refusalOf(response, method);
+    throw await this.#explained(await refusalOf(response, method));
   }
 
   async #contentOf<Body>(response: Response, schema: Schema<Body>): Promise<Body> {
     const content = await jsonIn(response);
-    if (!schema.accepts(content)) throw new CommandError(UNEXPECTED);
+    if (!schema.accepts(content)) throw await this.#explained(new Misunderstood(UNEXPECTED));
     return content;
+  }
+
+  /** The error. If another version of the service may be its cause, its message names both versions. */
+  async #explained(error: CommandError): Promise<CommandError> {
+    const own = this.#version;
+    const isMisunderstanding = error instanceof Misunderstood || error instanceof InvalidArguments;
+    const other = own && isMisunderstanding ? await versionOf(this.#fetch) : undefined;
+    if (other === undefined || other === own) return error;
+    const message = `${error.message}. The service has version ${other}, and this command ${own}`;
+    return error instanceof InvalidArguments ? new InvalidArguments(message) : new CommandError(message);
   }
 }
 
 const UNKNOWN = "It is unknown what was done";
 const UNEXPECTED =
   "The answer is not what this version of the command expects, so it is unknown what was done";
+
+/** The version of the service; undefined if it does not say. */
+async function versionOf(fetch: Fetch): Promise<string | undefined> {
+  const response = await fetch("/health", { method: "GET" }).catch(() => undefined);
+  const health = response && await jsonIn(response);
+  return isJsonObject(health) && typeof health.version === "string" ? health.version : undefined;
+}
 
 async function jsonIn(response: Response): Promise<unknown> {
   try {
@@ -134,9 +159,11 @@ async function refusalOf(response: Response, method: string): Promise<CommandErr
     return new CommandError("OPERATOR_TOKEN is not this service's token");
   }
   if (code === "not_found") {
-    return new CommandError("The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address");
+    return new Misunderstood("The service runs without OPERATOR_TOKEN, or SERVICE_URL is not its address");
   }
-  return new Refusal(message.replace(/\.$/, "") + outcome);
+  const reason = message.replace(/\.$/, "") + outcome;
+  if (response.status === 400) return new InvalidArguments(reason);
+  return code === "method_not_allowed" ? new Misunderstood(reason) : new Refusal(reason);
 }
 
 /** Maximum duration of a request, in ms. The service takes 30 s at most. */

@@ -70,6 +70,11 @@ export class CommandError extends Error {
   }
 }
 
+/** The service refused the request as invalid. The message is the service's. */
+export class InvalidArguments extends CommandError {
+  override readonly name = "InvalidArguments";
+}
+
 const EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid arguments.";
 const CONTEXT = `KV_PATH and ENVIRONMENT select the store and the kind of keys, as for deno task
 start. With SERVICE_URL and OPERATOR_TOKEN, they are ignored, and a running service does the work.`;
@@ -214,13 +219,13 @@ function requireWords<Base>(
   }
 }
 
-/** Prints why a command failed. Throws unexpected errors. */
-function explain(error: unknown, { err }: CommandIo): 1 {
+/** Prints why a command failed. Returns the exit code. Throws unexpected errors. */
+function explain(error: unknown, { err }: CommandIo): 1 | 2 {
   if (error instanceof CommandError || error instanceof CorruptRow) err(`${error.message}.`);
   else if (error instanceof StoreUnavailable) {
     err(`The KV does not respond: ${printable(error.logReason)}.`);
   } else throw error;
-  return 1;
+  return error instanceof InvalidArguments ? 2 : 1;
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   type Schema,
   stringifyJson,
 } from "../web/schema.ts";
-import { type Catalogue, type Item, rebuild, type Resource } from "../resource/mod.ts";
+import { type Catalogue, check, type Item, rebuild, type Resource } from "../resource/mod.ts";
 import { type Client, onClient, type Target } from "./client.ts";
 import {
   type Arguments,
@@ -34,7 +34,7 @@ const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 export function itemCommands(catalogue: Pick<Catalogue, "title" | "resources">): CommandGroup<Target> {
   const commands = catalogue.resources.flatMap((resource) => [
     ...Object.entries(onClient(commandsOn(resource))),
-    rebuildCommand(catalogue, resource),
+    ...Object.entries(commandsOnStore(catalogue, resource)),
   ]);
   return { name: "items", commands: Object.fromEntries(commands) };
 }
@@ -112,19 +112,28 @@ function setCommand(resource: Resource, note: string): Command<Client> {
   };
 }
 
-/** The command that a release needs before it starts, if it derives other rows from the items of a collection. */
-function rebuildCommand(
+/** The commands that read a whole collection, in the store itself. */
+function commandsOnStore(
   catalogue: Pick<Catalogue, "title" | "resources">,
   resource: Resource,
-): readonly [name: string, Command<Target>] {
+): Readonly<Record<string, Command<Target>>> {
   const { name, nouns: { many } } = resource;
-  return [`${name} rebuild`, {
-    help:
-      `write all rows that are derived from ${many} again, after their declaration has changed; first stop every ` +
-      "process of the service; not with SERVICE_URL",
-    prepare: (_, { clock, err }) => ({ store }) =>
-      rebuild(resource, { catalogue, store: store(), clock, notice: err }),
-  }];
+  return {
+    [`${name} check`]: {
+      help:
+        `read all ${many}, and print a line for each that this release cannot read; exits with 1 if there are any; ` +
+        "not with SERVICE_URL",
+      prepare: (_, { out, err }) => ({ store }) =>
+        check(resource, { catalogue, store: store(), out, notice: err }),
+    },
+    [`${name} rebuild`]: {
+      help:
+        `write all rows that are derived from ${many} again, after their declaration has changed; first stop every ` +
+        "process of the service; not with SERVICE_URL",
+      prepare: (_, { clock, err }) => ({ store }) =>
+        rebuild(resource, { catalogue, store: store(), clock, notice: err }),
+    },
+  };
 }
 
 function columnsOf(names: readonly string[]): Columns<Item> {

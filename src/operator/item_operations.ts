@@ -1,5 +1,13 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
-import { ApiError, createResponse, ERRORS, NO_STORE, operation, valueResponse } from "../web/mod.ts";
+import {
+  ApiError,
+  createResponse,
+  ERRORS,
+  invalidRequest,
+  NO_STORE,
+  operation,
+  valueResponse,
+} from "../web/mod.ts";
 import {
   integer,
   type JsonObject,
@@ -9,6 +17,7 @@ import {
   object,
   optional,
   output,
+  resolved,
   type Schema,
   stringifyJson,
   text,
@@ -16,7 +25,6 @@ import {
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import {
   createOnce,
-  cursorAfter,
   type Item,
   type Items,
   type Owned,
@@ -60,6 +68,18 @@ export function ownedCreationOf(resource: Resource): Schema<JsonObject> {
   );
 }
 
+/** The schema of a change to an item, with its account. */
+export function ownedPatchOf({ item, schemas, examples }: Resource): Schema<JsonObject> {
+  const { description = "" } = resolved(schemas.patch);
+  return named(
+    `Owned${item}Patch`,
+    object({ ...schemas.changes, accountId: optional(ACCOUNT_ID) }, {
+      description,
+      examples: [examples.change],
+    }),
+  );
+}
+
 /** The schema of a page of items with their accounts. */
 export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
   return named(`Owned${resource.items}`, list(ownedItemOf(resource), MAX_ITEMS));
@@ -68,7 +88,7 @@ export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
 /** Operators' operations on the items of all accounts. */
 export function ownedItemOperations(items: Items): Operation[] {
   const { resource } = items;
-  const { schemas, errors, nouns: { an, one } } = resource;
+  const { errors, nouns: { an, one } } = resource;
   const owned = ownedItemOf(resource);
   const ofItem = {
     ...commonOf(resource),
@@ -82,13 +102,27 @@ export function ownedItemOperations(items: Items): Operation[] {
     method: "PATCH",
     summary: `Update ${an} of any account`,
     errors: [errors.notFound, ...items.errors.put],
-    body: schemas.patch,
+    description:
+      "Fields that you leave out stay as they are. An `id` is ignored, and `accountId` must be the one that the " +
+      `${one} has, so that you can send back what you read.`,
+    body: ownedPatchOf(resource),
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: owned, headers: ["Cache-Control"] } },
-  }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
-    const changed = await items.change(id, (owned) => resource.changed(found(owned, id).item, body), call);
+  }, async ({ params: { [resource.id]: id = NaN }, body: { accountId, ...patch } }, call: Call) => {
+    let before: Item | undefined;
+    const changed = await items.change(id, (owned) => {
+      const { item, ownerId } = found(owned, id);
+      if (accountId !== undefined && accountId !== ownerId) {
+        const message = `The field accountId must be the account of the ${one}, or be left out.`;
+        throw invalidRequest(message, "accountId");
+      }
+      before = item;
+      return resource.changed(item, patch);
+    }, call);
+    const after = found(changed, id);
     call.note(`${id}`);
-    return valueResponse<OwnedItem>(withOwner(found(changed, id)));
+    call.noteChange(differentIn(resource, before, after.item));
+    return valueResponse<OwnedItem>(withOwner(after));
   });
 
   const deleteItem = operation({
@@ -96,17 +130,22 @@ export function ownedItemOperations(items: Items): Operation[] {
     id: `deleteOwned${resource.item}`,
     method: "DELETE",
     summary: `Delete ${an} of any account`,
+    description: `Also deletes ${an} that this release cannot read.`,
     errors: [errors.notFound, ...items.errors.delete],
     answers: { 204: { description: `The ${one} was deleted` } },
   }, async ({ params: { [resource.id]: id = NaN } }, call: Call) => {
-    await items.change(id, (owned) => (found(owned, id), null), call);
+    if (!await items.remove(id, call)) throw notFound(id);
     call.note(`${id}`);
     return createResponse(null, { status: 204 });
   });
 
   function found(owned: Owned | null, id: number): Owned {
-    if (owned === null) throw new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
+    if (owned === null) throw notFound(id);
     return owned;
+  }
+
+  function notFound(id: number): ApiError {
+    return new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
   }
 
   return [listItems(items), createItem(items), updateItem, deleteItem];
@@ -145,6 +184,7 @@ function createItem(items: Items): Operation {
       creation: ownerId === "" ? creation : addingFor(ownerId, creation),
       reply() {
         for (const known of [`${item.id}`, ownerId]) if (known !== "") call.note(known);
+        call.noteChange(differentIn(resource, undefined, item));
         const location = `${call.base}${pathOf(resource)}/${item.id}`;
         const body = stringifyJson(withOwner({ item, ownerId }));
         return { status: 201, headers: { ...NO_STORE, location }, body };
@@ -166,10 +206,10 @@ function listItems(items: Items): Operation {
     summary: `List ${many} with their owners`,
     query: {
       limit: optional(integer(1, MAX_ITEMS, { description: `Maximum number of ${many} returned` }), 100),
-      sort: optional(SORT),
       cursor: optional(integer(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, {
         description: "Where the page starts: the `cursor` in the `Link` header",
       })),
+      sort: optional(SORT),
     },
     answers: {
       200: {
@@ -181,17 +221,19 @@ function listItems(items: Items): Operation {
   }, async ({ query }) => {
     requireOneOrder(query);
     const { limit } = query;
-    const some = await items.listOwned(limit, query);
-    const last = some.length === limit ? some.at(-1)?.item.id : undefined;
-    const headers = last === undefined
-      ? {}
-      : { link: `<${path}?limit=${limit}&cursor=${cursorAfter(last, query)}>; rel="next"` };
+    const { items: some, next } = await items.listOwned(limit, query);
+    const headers = next === undefined ? {} : { link: `<${path}?limit=${limit}&cursor=${next}>; rel="next"` };
     return valueResponse<readonly OwnedItem[]>(some.map(withOwner), { headers });
   });
 }
 
 function commonOf({ tag }: Resource) {
   return { access: ACCESS.operator, tag, timeoutMs: 30_000 } as const;
+}
+
+/** The names of the fields whose values differ. The log has no values of items. */
+function differentIn({ fields }: Resource, before: Item | undefined, after: Item): readonly string[] {
+  return Object.keys(fields).filter((name) => stringifyJson(before?.[name]) !== stringifyJson(after[name]));
 }
 
 function withOwner({ item, ownerId }: Owned): OwnedItem {

@@ -35,6 +35,7 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         address: () => "",
         readBody: (rules) => readJsonObject(request, rules),
         note: () => {},
+        noteChange: () => {},
       });
     } catch (error) {
       const shown = apiErrorOf(error);

@@ -1,7 +1,7 @@
 import type { Store } from "../engine/mod.ts";
 import { ConcurrencyLimit, operation, valueResponse } from "../web/mod.ts";
 import { type Interface, openApiDocument, requiredHeader } from "../web/openapi.ts";
-import { ACCESS, INTERFACE, type Operation, PROXY_ERRORS } from "../service/mod.ts";
+import { ACCESS, ACCESS_ERRORS, INTERFACE, type Operation, PROXY_ERRORS } from "../service/mod.ts";
 import type { Catalogue, Items } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
@@ -39,7 +39,8 @@ be at most 1 MiB. Unknown fields and query parameters get 400. Every error has t
 further fields, and errors further codes: ignore those that you do not know. A change takes effect with the next request
 of the account, in every process. An API key is shown only once, so operations that return one accept no Idempotency-Key:
 it gets 400.`,
-    credential: "The OPERATOR_TOKEN of the service, sent as a bearer token",
+    credential:
+      "A token of the service's OPERATOR_TOKEN or, for GET and HEAD, OPERATOR_READ_TOKEN, sent as a bearer token",
     allHave: ["X-Request-Id"],
     headers: { ...INTERFACE.headers, "Retry-After": RETRY_AFTER },
     errorsHave: { ...INTERFACE.errorsHave, 409: ["Retry-After"] },
@@ -70,6 +71,7 @@ export function servedOperations(stores: OperatorStores, publicUrl: string = "")
   const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being handled");
   const operations: readonly Operation[] = operatorOperations(stores).map((operation) => ({
     ...operation,
+    errors: [...operation.errors, ...(operation.method === "GET" ? [] : [ACCESS_ERRORS.read_only_token])],
     respond: (call) =>
       requests.run(async () =>
         await operation.respond({ ...call, readBody: (rules) => call.readBody({ ...RULES, ...rules }) })

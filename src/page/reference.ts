@@ -7,7 +7,7 @@ import { type Content, type Html, html } from "./html.ts";
 import { copyable, inline } from "./markdown.ts";
 
 /** A description, and the named ones that it refers to. */
-type Described = Pick<Schema, "json" | "definitions">;
+type Described = Pick<Schema, "json" | "definitions" | "ignored">;
 
 /** Questions of the console before an operation is sent, which may end the key. */
 const QUESTIONS: Readonly<Record<string, { readonly question: string; readonly ends?: true }>> = {
@@ -119,10 +119,11 @@ function parameter({ name, place, isRequired, schema }: InputMember): Html {
 
 /** The fields of an object or of the objects in a list, each with a mark: for one that is required, or for one that is not. */
 function fieldsOf(schema: Described, marks: readonly [required: string, other: string]): Content {
-  const { definitions } = schema;
+  const { definitions, ignored = [] } = schema;
   const { properties = {}, required = [], items } = resolved(schema);
   if (items) return fieldsOf({ json: items, definitions }, marks);
-  const fields = Object.entries(properties).filter(([, { readOnly }]) => !readOnly).map(([name, json]) => {
+  const settable = Object.entries(properties).filter(([name]) => !ignored.includes(name));
+  const fields = settable.map(([name, json]) => {
     const own = { json, definitions };
     return field(name, own, marks[required.includes(name) ? 0 : 1], fieldsOf(own, marks));
   });

@@ -20,8 +20,10 @@ import { operatorOperations } from "../operator/operations.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { PARTS } from "../catalogue/parts.ts";
+import { VERSION } from "../app/version.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
+import { warningsOfKv, warningsOfService } from "./warnings.ts";
 
 /** The store's file, for commands that work on it. */
 interface StoreFile extends CopyOptions {
@@ -84,11 +86,13 @@ export async function main(
     }
     return await runCommandLine(clientTasks(catalogue), args, io, async (work) => {
       const config = readConfig(env);
-      const { serviceUrl, operatorTokens: [token] } = config;
+      const { serviceUrl, operatorTokens, operatorReadTokens } = config;
+      const [{ token } = {}] = [...operatorTokens, ...operatorReadTokens];
       if (serviceUrl === undefined) return await runLocally(work, config, catalogue, io);
       if (token === undefined) throw new ConfigError("With SERVICE_URL, also set OPERATOR_TOKEN.");
+      for (const warning of warningsOfService(serviceUrl)) io.err(warning);
       await work({
-        operate: (work) => work(new Client(remoteFetch(serviceUrl, token))),
+        operate: (work) => work(new Client(remoteFetch(serviceUrl, token), VERSION)),
         store() {
           throw new ConfigError("This command needs the store itself. Unset SERVICE_URL, and set KV_PATH.");
         },
@@ -109,12 +113,13 @@ async function runLocally(
   work: Work<Target>,
   config: Config,
   catalogue: Catalogue,
-  { clock }: CommandIo,
+  io: CommandIo,
 ): Promise<void> {
   requireReachable(config.kvPath);
-  const store = await openStore(config.kvPath, { clock, create: false });
+  for (const warning of warningsOfKv(config)) io.err(warning);
+  const store = await openStore(config.kvPath, { clock: io.clock, create: false });
   try {
-    await work({ operate: (work) => operate(work, store, config, catalogue, clock), store: () => store });
+    await work({ operate: (work) => operate(work, store, config, catalogue, io), store: () => store });
   } finally {
     await store.close();
   }
@@ -126,14 +131,14 @@ async function operate(
   store: Store,
   { environment }: Config,
   catalogue: Catalogue,
-  clock: () => number,
+  { clock, err }: CommandIo,
 ): Promise<void> {
   const generations = await openCollections(store, catalogue, { create: false });
   const versions = new Versions(store);
   const transactions = new Transactions(store, { clock });
   const keys = new KeyForm(catalogue);
   const shared = { store, transactions, versions, generations };
-  const items = itemsOf(catalogue, shared);
+  const items = itemsOf(catalogue, { ...shared, report: ({ message }) => err(`${message}.`) });
   const operations = operatorOperations({
     catalogue,
     accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),

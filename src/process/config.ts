@@ -1,7 +1,9 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { isUrl } from "../engine/mod.ts";
+import type { AllowedOrigins } from "../web/headers.ts";
 import { ANY_ADDRESS } from "../web/mod.ts";
 import { Invalid, oneOf, text } from "../web/schema.ts";
+import type { OperatorToken } from "../operator/token.ts";
 import type { Environment } from "../service/mod.ts";
 import { DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 
@@ -33,11 +35,11 @@ const TOKEN_LENGTH = 32;
 const TOKEN_VARIETY = 6;
 /** A token of the characters that a bearer credential may have (RFC 6750 section 2.1). */
 const TOKEN = String.raw`[\w.~+/=-]{${TOKEN_LENGTH},}`;
-const TOKENS = text({
-  pattern: new RegExp(`^(${TOKEN})(?:,(?!\\1$)${TOKEN})?$`),
-  rule:
-    `be at least ${TOKEN_LENGTH} letters, digits or any of -._~+/=, or two different such tokens separated by a comma`,
-});
+/** An entry of a setting with tokens. */
+const ENTRY = new RegExp(`^(?:(?<operator>[\\w-]+):)?(?<token>${TOKEN})$`);
+const MAX_ENTRIES = 10;
+/** Maximum number of tokens with the same name: the new one and the old one during a change. */
+const MAX_TOKENS = 2;
 const ENVIRONMENTS: readonly Environment[] = ["production", "staging"];
 
 /** Every setting, by its name in the configuration. */
@@ -78,6 +80,12 @@ export const SETTINGS = {
     "the URL before `/v1`, such as `https://api.example`; by default, taken from each request's Host",
     readBaseUrl,
   ),
+  allowedOrigins: setting(
+    "ALLOWED_ORIGINS",
+    "*",
+    "the origins whose web pages may call the API: `*` for all, `none`, or a list such as `https://app.example,https://www.example`",
+    readOrigins,
+  ),
   maxStalenessMs: setting(
     "MAX_STALENESS_MS",
     "0",
@@ -87,7 +95,14 @@ export const SETTINGS = {
   operatorTokens: setting(
     "OPERATOR_TOKEN",
     "",
-    `enables metrics, and operators' operations over HTTP; at least ${TOKEN_LENGTH} random characters, or \`NEW,OLD\` during a change`,
+    "enables metrics, and operators' operations over HTTP; at least " +
+      `${TOKEN_LENGTH} random characters, or a list of \`NAME:TOKEN\` for several operators`,
+    readTokens,
+  ),
+  operatorReadTokens: setting(
+    "OPERATOR_READ_TOKEN",
+    "",
+    "enables metrics, and operators' operations that only read; in the same form as `OPERATOR_TOKEN`",
     readTokens,
   ),
   metricsTokens: setting(
@@ -114,6 +129,17 @@ export const SETTINGS = {
     CONTACT.parse,
   ),
 };
+
+/** Settings that no longer exist, and what takes their place. The service starts with them. */
+export const FORMER_SETTINGS: Readonly<Record<string, string>> = {
+  WORKERS: "Run several processes on one KV server.",
+};
+
+/** A line for each former setting that is set. */
+export function formerSettings(get: Variables): readonly string[] {
+  return Object.entries(FORMER_SETTINGS).filter(([name]) => get(name))
+    .map(([name, remedy]) => `Warning: the setting ${name} no longer exists and is ignored. ${remedy}`);
+}
 
 type Settings = typeof SETTINGS;
 
@@ -142,10 +168,7 @@ export class ConfigError extends Error {
 export function readConfig(get: Variables): Config;
 export function readConfig(get: Variables): object {
   const values = Object.entries(SETTINGS).map(([name, { read }]) => [name, read(get)]);
-  const { operatorTokens, metricsTokens } = SETTINGS;
-  if (!new Set(operatorTokens.read(get)).isDisjointFrom(new Set(metricsTokens.read(get)))) {
-    throw new ConfigError("METRICS_TOKEN must differ from OPERATOR_TOKEN, which allows everything.");
-  }
+  requireDistinctTokens(get);
   return { ...Object.fromEntries(values), onDeploy: isOnDeploy(get) };
 }
 
@@ -226,10 +249,51 @@ function readBaseUrl(text: string, name: string): string {
   throw new Invalid(`${name} must be an http or https URL without a query, and without /v1 at the end`);
 }
 
-function readTokens(text: string, name: string): readonly string[] {
-  const tokens = text === "" ? [] : TOKENS.parse(text, name).split(",");
-  if (tokens.every((token) => new Set(token).size >= TOKEN_VARIETY)) return tokens;
-  throw new Invalid(`${name} must be made of at least ${TOKEN_VARIETY} different characters`);
+function readOrigins(text: string, name: string): AllowedOrigins {
+  if (text === "*") return text;
+  const origins = text === "none" ? [] : text.split(",");
+  const isOrigin = (text: string) =>
+    /^https?:\/\/[\w.:[\]-]+$/.test(text) && URL.parse(text)?.origin === text;
+  if (origins.every(isOrigin)) return origins;
+  throw new Invalid(
+    `${name} must be *, none, or origins such as https://app.example, separated by commas`,
+  );
+}
+
+function readTokens(text: string, name: string): readonly OperatorToken[] {
+  const entries = text === "" ? [] : text.split(",").map((entry) => {
+    const { operator, token } = ENTRY.exec(entry)?.groups ?? {};
+    if (token !== undefined) return { token, ...(operator !== undefined && { operator }) };
+    throw new Invalid(
+      `${name} must be TOKEN or NAME:TOKEN, or a list of these separated by commas: a TOKEN has at least ` +
+        `${TOKEN_LENGTH} letters, digits or any of -._~+/=, and a NAME has letters, digits, - and _`,
+    );
+  });
+  if (entries.length > MAX_ENTRIES) throw new Invalid(`${name} must have at most ${MAX_ENTRIES} entries`);
+  if (entries.some(({ token }) => new Set(token).size < TOKEN_VARIETY)) {
+    throw new Invalid(`${name} must be made of at least ${TOKEN_VARIETY} different characters`);
+  }
+  if (new Set(entries.map(({ token }) => token)).size < entries.length) {
+    throw new Invalid(`${name} must not have a token twice`);
+  }
+  const byName = Map.groupBy(entries, ({ operator }) => operator);
+  if (byName.entries().some(([operator, own]) => operator !== undefined && own.length > MAX_TOKENS)) {
+    throw new Invalid(`${name} must have at most ${MAX_TOKENS} tokens with the same name`);
+  }
+  return entries;
+}
+
+/** @throws {ConfigError} if a token is in two settings, because each allows something else. */
+function requireDistinctTokens(get: Variables): void {
+  const settings = [SETTINGS.operatorTokens, SETTINGS.operatorReadTokens, SETTINGS.metricsTokens];
+  const seen = new Map<string, string>();
+  for (const { name, read } of settings) {
+    for (const { token } of read(get)) {
+      const other = seen.get(token);
+      if (other !== undefined) throw new ConfigError(`${name} must differ from ${other}, which allows more.`);
+      seen.set(token, name);
+    }
+  }
 }
 
 /** Reads an integer from 0 to `max`. The error message ends with `expected` and `max`. */

@@ -1,24 +1,30 @@
 import { MEMORY, nameOfKv, type Store } from "../engine/mod.ts";
 import { ANY_ADDRESS, originOf } from "../web/mod.ts";
-import { environmentsIn } from "../accounts/account_store.ts";
+import { environmentsIn, foreignWarning } from "../accounts/account_store.ts";
 import type { Environment } from "../service/mod.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { VERSION } from "../app/version.ts";
 import type { Config } from "./config.ts";
-import { print } from "./process.ts";
+import { print, printAt } from "./process.ts";
+import { warningsOfAddress, warningsOfKv } from "./warnings.ts";
 
-/** Maximum number of accounts whose environments are read. */
-const ACCOUNTS_READ = 100;
-
-/** Describes the running service in two lines: where it listens; its version, the rows' version and main settings. */
+/**
+ * Describes the running service in two lines: where it listens; its version, the rows' version and main settings.
+ * Further lines warn of settings that are not safe.
+ */
 export function describeStart(
-  { environment, signUpIsOpen, kvPath }: Config,
+  config: Config,
   { address, schema }: { readonly address: Deno.Addr; readonly schema: number },
 ): string {
+  const { environment, signUpIsOpen, kvPath } = config;
   const data = `data version ${schema} in the KV ${nameOfKv(kvPath)}`;
   const signUp = `sign-up ${signUpIsOpen ? "open" : "closed"}`;
-  return `Listening on ${describeAddress(address)}
-${CATALOGUE.title} ${VERSION}: environment ${environment}, ${signUp}, ${data}.`;
+  return [
+    `Listening on ${describeAddress(address)}`,
+    `${CATALOGUE.title} ${VERSION}: environment ${environment}, ${signUp}, ${data}.`,
+    ...warningsOfAddress(config, address),
+    ...warningsOfKv(config),
+  ].join("\n");
 }
 
 function describeAddress(address: Deno.Addr): string {
@@ -31,25 +37,21 @@ function describeAddress(address: Deno.Addr): string {
 /**
  * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
  * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
- * production, a first call to `origin`, if there is one.
+ * production, a first call to `origin`, if there is one. `now` is in ms since the epoch.
  */
 export async function printFirstSteps(
   store: Store,
   config: Config,
-  origin: string | undefined,
+  { origin, now }: { readonly origin: string | undefined; readonly now: number },
 ): Promise<void> {
   const { kvPath, environment, onDeploy, signUpIsOpen, operatorTokens } = config;
   if (onDeploy && !signUpIsOpen && operatorTokens.length === 0) {
-    print("Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
+    printAt(now, "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.");
   }
   if (kvPath === MEMORY) return;
-  const environments = await environmentsIn(store, ACCOUNTS_READ);
-  if (environments.size > 0 && !environments.has(environment)) {
-    print(
-      `Warning: none of the first ${ACCOUNTS_READ} accounts belongs to the environment ${environment}, so their API ` +
-        "keys are not valid here. Is ENVIRONMENT right?",
-    );
-  }
+  const environments = await environmentsIn(store);
+  const warning = foreignWarning(environments, environment);
+  if (warning !== undefined) printAt(now, warning);
   if (environments.size === 0 && !onDeploy && kvPath !== undefined) {
     print(firstCommands(kvPath, environment, origin));
   }

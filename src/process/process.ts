@@ -12,6 +12,11 @@ export function print(line: string): void {
   }
 }
 
+/** Writes lines for people to standard error, with the time (ms since the epoch) at the end of each, as in the log. */
+export function printAt(now: number, lines: string): void {
+  print(lines.replaceAll(/$/gm, ` [${new Date(now).toISOString()}]`));
+}
+
 /** Writes a line of output to standard output. Resolves once all of it is written. */
 export async function printOutput(line: string): Promise<void> {
   const writer = Deno.stdout.writable.getWriter();

@@ -1,7 +1,7 @@
 // What declarations most often extend transactions with.
 import { hash } from "node:crypto";
 import { decodeJson, encodeJson, type Entry } from "../engine/mod.ts";
-import { ApiError, ERRORS } from "../web/mod.ts";
+import { ApiError, ERRORS, invalidRequest } from "../web/mod.ts";
 import { stringifyJson } from "../web/schema.ts";
 import type { Change, HookOf, Item } from "./hook.ts";
 import { mayRead, type Resource } from "./resource.ts";
@@ -37,8 +37,8 @@ export function exists(of: Resource, field: string): HookOf {
         };
         if (to !== undefined) {
           const item = isId(to) ? rows.get(itemOf(to)) : null;
-          if (item === null || !mayRead(of, ownerIn(item), change.accountId ?? "")) {
-            throw new ApiError(ERRORS.invalid_request, `The field ${field} must be the id of ${an}.`);
+          if (item === null || !mayRead(of, ownerIn(item) ?? "", change.accountId ?? "")) {
+            throw invalidRequest(`The field ${field} must be the id of ${an}.`, field);
           }
           add(to, 1);
         }

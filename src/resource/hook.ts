@@ -22,7 +22,8 @@ export interface Rule<Value extends Item = Item> {
   /** By default `invalid_request`. */
   readonly error?: ErrorKind;
   /**
-   * Returns what is wrong, naming the field, or undefined. It is called in the transaction of every creation, and of
+   * Returns what is wrong, naming the field, or undefined. The first field that it names is the error's `field`. It is
+   * called in the transaction of every creation, and of
    * every change that changes something, also by operators. A change is refused only if the item kept the rule before,
    * so items that an earlier release stored stay changeable. `now` is in ms since the epoch.
    */

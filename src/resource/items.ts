@@ -1,7 +1,7 @@
 import {
   AGAIN,
   batched,
-  CorruptRow,
+  type CorruptRow,
   decodeText,
   encodeText,
   type Entry,
@@ -15,13 +15,16 @@ import {
   type Write,
 } from "../engine/mod.ts";
 import { ERRORS } from "../web/mod.ts";
-import { isJsonObject, type JsonObject, parseStoredJson, stringifyJson } from "../web/schema.ts";
+import { type JsonObject, stringifyJson } from "../web/schema.ts";
 import type { Call } from "../service/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { Hooks, NO_KEYS } from "./hooks.ts";
 import type { Item } from "./hook.ts";
-import { mayRead, requireRules, type Resource, withDefaults } from "./resource.ts";
+import { ItemMetrics } from "./metrics.ts";
+import { mayRead, requireRules, type Resource } from "./resource.ts";
 import { FIRST, type Generations, ItemRows, ownerIn } from "./rows.ts";
+import { decodeItem, type Owned, storedItemIn, UnreadableItem } from "./stored_item.ts";
+import { UnreadableItems } from "./unreadable_items.ts";
 
 /** The order of a list, and where a page of it starts. */
 export interface ItemOrder {
@@ -49,13 +52,11 @@ export interface ItemPage {
   readonly bytes: number;
 }
 
-/** An item and the account that it belongs to. */
-export interface Owned<Value extends Item = Item> {
-  readonly item: Value;
-  /** Empty if it belongs to none. */
-  readonly ownerId: string;
-  /** Fields that a later release has stored. They are kept unchanged. */
-  readonly rest?: JsonObject;
+/** A page of items with their owners. */
+interface OwnedPage<Value extends Item> {
+  readonly items: readonly Owned<Value>[];
+  /** The cursor of the next page, if there may be one. */
+  readonly next: number | undefined;
 }
 
 /** An item as its row has it. */
@@ -64,18 +65,6 @@ export interface FoundItem extends Pick<Owned, "ownerId"> {
 }
 
 const DELETED_AT_ONCE = 100;
-
-/** A field of an item does not fit the declaration. */
-export class CorruptItem extends CorruptRow {
-  /** Whether the item lacks the field. Otherwise, its value has the wrong type. */
-  readonly isMissing: boolean;
-
-  constructor({ name }: Resource, id: number, field: string, isMissing: boolean) {
-    const fault = isMissing ? "is missing" : "has a value that is not declared";
-    super(`In item ${id} of ${name}, the field ${field} ${fault}`);
-    this.isMissing = isMissing;
-  }
-}
 
 /** Options of {@linkcode Items}. */
 export interface ItemsOptions {
@@ -86,6 +75,9 @@ export interface ItemsOptions {
   readonly resources?: readonly Resource[];
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations | undefined;
+  readonly metrics?: ItemMetrics;
+  /** Called once with each item that lists leave out, and if rows may remain of one that was deleted. */
+  readonly report?: (fault: CorruptRow) => void;
 }
 
 /** The items of a collection. Methods that read throw StoreUnavailable if KV fails. */
@@ -95,32 +87,42 @@ export class Items<Value extends Item = Item> {
   readonly version: VersionRow;
   /** Ids of new items. */
   readonly ids: Ids;
-  /** Reads an item; null if no item has this id. Simultaneous calls share a read. */
+  /** Reads an item; null if no item has this id. Simultaneous calls share a read. Rejects with an UnreadableItem. */
   readonly find: (id: number) => Promise<FoundItem | null>;
   /** The errors with which rules and hooks refuse creations and changes, and deletions. */
   readonly errors: Hooks["errors"];
   readonly #store: Store;
   readonly #rows: ItemRows;
   readonly #hooks: Hooks;
+  readonly #unreadable: UnreadableItems;
   readonly #names: readonly string[];
   /** Names of the fields that every item has. */
   readonly #lasting: ReadonlySet<string>;
 
   constructor(
     resource: Resource<Value>,
-    { store, transactions, versions, resources = [resource], generations }: ItemsOptions,
+    options: ItemsOptions,
   ) {
+    const { store, transactions, versions, resources = [resource], generations } = options;
+    const { metrics = new ItemMetrics(), report = () => {} } = options;
     const { rows, rules, fields } = resource;
     this.resource = resource;
     this.version = versions.watch(rows.version);
     this.ids = new Ids(transactions, rows.ids);
     this.find = batched(async (ids) => {
       const entries = await store.getMany(ids.map((id) => this.#rows.item(id)));
-      return (index) => entries[index] ? this.#read(entries[index]) : null;
+      return (index) => {
+        const entry = entries[index] ?? null;
+        return entry && this.#counted(() => this.#read(entry));
+      };
     });
     this.#store = store;
     this.#rows = new ItemRows(resource, generations?.get(resource.name) ?? FIRST);
     this.#hooks = new Hooks(resource, resources, generations);
+    this.#unreadable = new UnreadableItems(resource, {
+      ...{ store, resources, generations, metrics, report },
+      ...{ rows: this.#rows, version: this.version },
+    });
     const broken = rules.map(({ error = ERRORS.invalid_request }) => error);
     this.errors = {
       put: [...new Set([...broken, ...this.#hooks.errors.put])],
@@ -167,8 +169,8 @@ export class Items<Value extends Item = Item> {
     const key = this.#rows.item(id);
     const changeIn = (entry: Entry | null) => {
       // Asked first, so that nobody else notices an item that this release cannot decode.
-      const isSeen = entry && (caller === "" || mayRead(this.resource, ownerIn(entry), caller));
-      const owned = isSeen ? decodeItem(this.resource, entry) : null;
+      const isSeen = entry && (caller === "" || mayRead(this.resource, ownerIn(entry) ?? caller, caller));
+      const owned = isSeen ? this.#counted(() => decodeItem(this.resource, entry)) : null;
       const after = decide(owned);
       const isSame = owned && after && stringifyJson(after) === stringifyJson(owned.item);
       if (owned === null || isSame) return { owned, keys: NO_KEYS };
@@ -195,9 +197,33 @@ export class Items<Value extends Item = Item> {
   }
 
   /**
+   * Deletes an item for an operator, even one that the declaration cannot read. Resolves to false if there is none. With
+   * `ownerId`, rows of an unreadable one are searched for among those of that account only.
+   *
+   * @throws {ApiError} if a hook refuses the deletion.
+   * @throws {HookFault}
+   */
+  remove(
+    id: number,
+    call: Pick<Call, "accountId" | "now" | "transact">,
+    ownerId?: string,
+  ): Promise<boolean> {
+    return retried(async () => {
+      try {
+        let isFound = false;
+        await this.change(id, (owned) => (isFound = owned !== null, null), call);
+        return isFound;
+      } catch (error) {
+        if (!(error instanceof UnreadableItem)) throw error;
+        return await this.#unreadable.remove(id, call, ownerId);
+      }
+    });
+  }
+
+  /**
    * Writes the rows that are derived from an item's row, as its creation at `now` (ms since the epoch) would.
    *
-   * @throws {CorruptRow} if this release cannot read the item.
+   * @throws {UnreadableItem}
    * @throws {HookFault}
    */
   deriving(entry: Entry, now: number): Transaction<null> {
@@ -215,26 +241,48 @@ export class Items<Value extends Item = Item> {
     };
   }
 
+  /**
+   * Writes the row by which the deletion of its account finds an item that no declaration can read. Writes nothing if
+   * everyone may read the collection, or if the owner is unknown.
+   */
+  keeping(entry: Entry): Transaction<null> {
+    const ownerId = ownerIn(entry);
+    const rows = ownerId === undefined ? [] : this.#rows.indexed({ id: Number(entry.key.at(-1)) }, ownerId);
+    return {
+      decide(_rows, write) {
+        for (const row of rows) if (entry.value instanceof Uint8Array) write.set(row, entry.value.slice());
+        return null;
+      },
+    };
+  }
+
   /** Deletes some of the items that only this account can read. Resolves to true if there may be more. */
   async deleteSome(accountId: string, call: Pick<Call, "accountId" | "now" | "transact">): Promise<boolean> {
     if (this.resource.readableBy === "everyone") return false;
     const rows = await this.#listRows(this.#rows.list({}, accountId), {}, DELETED_AT_ONCE);
-    const results = await Promise.allSettled(
-      rows.map(({ key }) => this.change(Number(key.at(-1)), () => null, call)),
-    );
+    const results = await Promise.allSettled(rows.map(async ({ key }) => {
+      const id = Number(key.at(-1));
+      if (await this.remove(id, call, accountId)) return;
+      // An index lists an item that does not exist.
+      await retried(() => this.#unreadable.remove(id, call, accountId));
+    }));
     for (const result of results) if (result.status === "rejected") throw result.reason;
     return rows.length === DELETED_AT_ONCE;
   }
 
-  /** Reads items with their owners. */
-  async listOwned(limit: number, order: ItemOrder = {}): Promise<readonly Owned<Value>[]> {
+  /** Reads a page of items with their owners, without those that the declaration cannot read. */
+  async listOwned(limit: number, order: ItemOrder = {}): Promise<OwnedPage<Value>> {
     const entries = await this.#listRows(this.#rows.all, order, limit);
-    return entries.map((entry) => decodeItem(this.resource, entry));
+    const last = entries.length === limit ? entries.at(-1) : undefined;
+    return {
+      items: this.#unreadable.leaveOut(entries, (entry) => decodeItem(this.resource, entry)),
+      next: last && cursorAfter(Number(last.key.at(-1)), order),
+    };
   }
 
   /**
-   * Reads a page as an account sees it. Returns `earlier`, a page of the same account for the same query, if its rows have
-   * not changed.
+   * Reads a page as an account sees it, without items that the declaration cannot read. Returns `earlier`, a page of the
+   * same account for the same query, if its rows have not changed.
    */
   async list(query: ItemQuery, accountId: string, earlier?: ItemPage): Promise<ItemPage> {
     const { limit } = query;
@@ -243,7 +291,7 @@ export class Items<Value extends Item = Item> {
     if (version === earlier?.version) return earlier;
     const shown = entries.slice(0, limit);
     return {
-      json: `[${shown.map((entry) => this.#read(entry).json).join(",")}]`,
+      json: `[${this.#unreadable.leaveOut(shown, (entry) => this.#read(entry).json).join(",")}]`,
       next: entries.length > limit ? cursorAfter(Number(shown.at(-1)?.key.at(-1)), query) : undefined,
       version,
       bytes: shown.reduce((sum, { value }) => sum + (value instanceof Uint8Array ? value.length : 0), 0),
@@ -281,11 +329,22 @@ export class Items<Value extends Item = Item> {
 
   /** An item as clients see it: the stored text, if its fields are those of this release. */
   #read(entry: Entry): FoundItem {
-    const { json, members, ownerId } = linesIn(this.resource, entry);
+    const { json, members, ownerId } = storedItemIn(this.resource, entry);
     const names = Object.keys(members);
     const shown = this.#names.filter((name) => this.#lasting.has(name) || Object.hasOwn(members, name));
-    const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]);
+    const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]) &&
+      this.resource.schemas.item.accepts(members);
     return { json: isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item), ownerId };
+  }
+
+  /** What `read` returns. Counts the item if it cannot be read. */
+  #counted<Result>(read: () => Result): Result {
+    try {
+      return read();
+    } catch (error) {
+      if (error instanceof UnreadableItem) this.#unreadable.note(error);
+      throw error;
+    }
   }
 }
 
@@ -307,42 +366,4 @@ export function itemsOf({ resources }: Catalogue, options: Omit<ItemsOptions, "r
 /** The account that an item of `ownerId` belongs to; undefined if it belongs to none. */
 function accountIn(ownerId: string): string | undefined {
   return ownerId === "" ? undefined : ownerId;
-}
-
-/**
- * Decodes an item and its owner. Its fields may exceed today's bounds. A field that was added later has its default.
- *
- * @throws {CorruptItem} if a field does not fit the declaration.
- * @throws {CorruptRow} if it is no item at all.
- */
-export function decodeItem<Value extends Item>(resource: Resource<Value>, entry: Entry): Owned<Value> {
-  const { members, ownerId } = linesIn(resource, entry);
-  const known = resource.schemas.members;
-  const item: JsonObject = { id: members.id, ...withDefaults(resource.fields, members) };
-  if (!known.id.accepts(item.id)) throw notAnItem(resource, entry);
-  if (!resource.schemas.item.accepts(item)) {
-    const field = Object.keys(known).find((name) => !known[name]?.accepts(item[name])) ?? "";
-    throw new CorruptItem(resource, item.id, field, item[field] === undefined);
-  }
-  const rest = Object.entries(members).filter(([name]) => !Object.hasOwn(known, name));
-  return { item, ownerId, ...(rest.length > 0 && { rest: Object.fromEntries(rest) }) };
-}
-
-/** Splits a row into its two lines: the JSON for clients, and the owner. */
-function linesIn(
-  resource: Resource,
-  entry: Entry,
-): { json: string; members: JsonObject; ownerId: string } {
-  try {
-    const [json = "", ownerId = ""] = decodeText(entry).split("\n");
-    const members = parseStoredJson(json);
-    if (isJsonObject(members)) return { json, members, ownerId };
-  } catch {
-    // Neither text nor JSON.
-  }
-  throw notAnItem(resource, entry);
-}
-
-function notAnItem({ name, nouns }: Resource, { key }: Entry): CorruptRow {
-  return new CorruptRow(`Item ${String(key.at(-1))} of ${name} is not ${nouns.an}`);
 }

@@ -50,6 +50,7 @@ export {
   type Plans,
 } from "../service/mod.ts";
 export type { Catalogue } from "./catalogue.ts";
+export { check } from "./check.ts";
 export { openCollections } from "./open.ts";
 export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
 export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
@@ -61,8 +62,9 @@ export {
   Items,
   itemsOf,
   type ItemsOptions,
-  type Owned,
 } from "./items.ts";
+export { ItemMetrics } from "./metrics.ts";
+export { type Owned, UnreadableItem } from "./stored_item.ts";
 export { exists, unique } from "./constraints.ts";
 export type { Change, Hook, HookOf, Item, Rule } from "./hook.ts";
 export { itemOperations, type ItemOperationsOptions, requireOneOrder, SORT } from "./operations.ts";

@@ -1,11 +1,11 @@
-import { CorruptRow, type Store } from "../engine/mod.ts";
+import type { Store } from "../engine/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
 import { Hooks } from "./hooks.ts";
-import { CorruptItem, decodeItem } from "./items.ts";
 import { requireRules, type Resource, ResourceError, withDefaults } from "./resource.ts";
 import type { Generations } from "./rows.ts";
+import { decodeItem, UnreadableItem } from "./stored_item.ts";
 
 /** Together with that of accounts, the version rows of all collections fit into one read. */
 const MAX_RESOURCES = 9;
@@ -66,12 +66,9 @@ async function requireReadableItems(store: Store, resource: Resource): Promise<v
     try {
       decodeItem(resource, entry);
     } catch (error) {
-      if (!(error instanceof CorruptRow)) throw error;
-      if (!(error instanceof CorruptItem)) continue; // No declaration can read a damaged row.
-      const remedy = error.isMissing
-        ? "Make the field optional, or give it a default."
-        : "Keep the type and all values of the field, or declare a new field with another name.";
-      throw new ResourceError(`${error.message}, so this release cannot read the item. ${remedy}`);
+      if (!(error instanceof UnreadableItem)) throw error;
+      if (error.isDamaged) continue; // No declaration can read it.
+      throw new ResourceError(error.advice);
     }
   }
 }

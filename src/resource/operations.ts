@@ -12,7 +12,15 @@ import {
   quickEtagOf,
   requirePreconditions,
 } from "../web/headers.ts";
-import { ApiError, createResponse, type ErrorKind, ERRORS, jsonResponse, operation } from "../web/mod.ts";
+import {
+  ApiError,
+  createResponse,
+  type ErrorKind,
+  ERRORS,
+  invalidRequest,
+  jsonResponse,
+  operation,
+} from "../web/mod.ts";
 import {
   integer,
   oneOf,
@@ -25,10 +33,11 @@ import {
 } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "./create_once.ts";
-import { isDescending, type ItemOrder, type Items, type Owned } from "./items.ts";
+import { isDescending, type ItemOrder, type Items } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
 import type { Item } from "./hook.ts";
 import { MAX_PAGE, type Resource } from "./resource.ts";
+import type { Owned } from "./stored_item.ts";
 
 /** Options of {@linkcode itemOperations}. */
 export interface ItemOperationsOptions {
@@ -70,8 +79,8 @@ function listItems(resource: Resource, pages: Pages): Operation {
       query: {
         limit: optional(integer(1, MAX_PAGE, { description: `Maximum number of ${many} returned` }), 20),
         ...filtersOf(resource),
-        sort: optional(SORT),
         cursor: optional(CURSOR),
+        sort: optional(SORT),
       },
       headers: { "If-None-Match": IF_NONE_MATCH },
       answers: {
@@ -106,9 +115,9 @@ export function requireOneOrder({ sort, cursor }: ItemOrder): void {
     return;
   }
   const expected = isDescending({ cursor }) ? "-id" : "id";
-  throw new ApiError(
-    ERRORS.invalid_request,
+  throw invalidRequest(
     `The query parameter sort must be ${expected}, as in the list that the cursor comes from, or be left out.`,
+    "sort",
   );
 }
 

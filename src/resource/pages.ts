@@ -5,6 +5,7 @@ import { Representation } from "../web/mod.ts";
 import { Invalid, type Schema, text } from "../web/schema.ts";
 import { isDescending, type ItemPage, type ItemQuery, type Items } from "./items.ts";
 import { mayRead } from "./resource.ts";
+import { UnreadableItem } from "./stored_item.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
@@ -35,10 +36,11 @@ export interface PagesOptions {
   readonly itemHeaders: Readonly<Record<string, string>>;
 }
 
-/** An item as a response. */
+/** An item as a response, or why it cannot be read. */
 interface Single {
-  readonly ownerId: string;
-  readonly representation: Representation;
+  /** Undefined if it is unknown. */
+  readonly ownerId: string | undefined;
+  readonly representation: Representation | UnreadableItem;
 }
 
 /** A collection's responses to reads, each kept until an item changes. Call the methods after a version check. */
@@ -63,7 +65,8 @@ export class Pages {
     this.#single = new VersionedCache(
       items.version,
       maxBytes / 4,
-      (single) => OVERHEAD + 5 * (single?.representation.length ?? 0),
+      (single) =>
+        OVERHEAD + (single?.representation instanceof Representation ? 5 * single.representation.length : 0),
     );
   }
 
@@ -75,18 +78,22 @@ export class Pages {
     return cache.get(reader + name, (earlier) => this.#render(query, reader, { name, earlier }));
   }
 
-  /** An item, or null if there is none that the account may see. */
+  /** An item, or null if there is none that the account may see. @throws {UnreadableItem} */
   single(id: number, accountId: string): Representation | null | Promise<Representation | null> {
     const single = this.#single.get(id, async () => {
-      const found = await this.#items.find(id);
+      const found = await this.#items.find(id).catch(unreadableIn);
       if (found === null) return null;
+      if (found instanceof UnreadableItem) return { ownerId: found.ownerId, representation: found };
       const { json, ownerId } = found;
       const etag = quickEtagOf(json);
       return { ownerId, representation: new Representation(json, { headers: this.#itemHeaders, etag }) };
     });
     return whenReady(single, (single) => {
-      const isSeen = single !== null && mayRead(this.#items.resource, single.ownerId, accountId);
-      return isSeen ? single.representation : null;
+      if (single === null) return null;
+      const { ownerId = accountId, representation } = single;
+      if (!mayRead(this.#items.resource, ownerId, accountId)) return null;
+      if (representation instanceof UnreadableItem) throw representation;
+      return representation;
     });
   }
 
@@ -159,6 +166,12 @@ export class Page {
     const headers: Record<string, string> = this.#next === "" ? {} : { link };
     return new Representation(this.read.json, { headers, etag: this.#etag });
   }
+}
+
+/** The error, if it says why an item cannot be read. @throws any other error. */
+function unreadableIn(error: unknown): UnreadableItem {
+  if (error instanceof UnreadableItem) return error;
+  throw error;
 }
 
 function encodeCursor(id: number): string {

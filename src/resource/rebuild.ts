@@ -1,12 +1,13 @@
 import { DAY } from "../base/mod.ts";
-import { CorruptRow, type Store, Transactions, Versions, versionstampOf } from "../engine/mod.ts";
+import { CorruptRow, type Entry, type Store, Transactions, Versions, versionstampOf } from "../engine/mod.ts";
 import { ApiError } from "../web/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, encodeCollection, findGenerations } from "./collection_row.ts";
-import { CorruptItem, Items } from "./items.ts";
+import { Items } from "./items.ts";
 import { requireValid } from "./open.ts";
 import { type Resource, ResourceError } from "./resource.ts";
 import { FIRST, GENERATIONS, type Generations, OWN } from "./rows.ts";
+import { UnreadableItem } from "./stored_item.ts";
 
 /*
  * A release that derives other rows from items than the one before, such as those of another filter, needs a rebuild of
@@ -69,12 +70,12 @@ export async function rebuild(
   let [done, misfits] = [0, 0];
   for await (const page of store.pages([...rows.items, 0], [...rows.items, Infinity], BATCH)) {
     const results = await Promise.allSettled(
-      page.map(async (entry) => await transactions.run(items.deriving(entry, began))),
+      page.map((entry) => derive(entry, began, { items, transactions })),
     );
     for (const [index, result] of results.entries()) {
       if (result.status === "fulfilled") continue;
       const { reason } = result;
-      if (reason instanceof ApiError || reason instanceof CorruptItem) misfits++;
+      if (reason instanceof ApiError || (reason instanceof UnreadableItem && !reason.isDamaged)) misfits++;
       notice(`Item ${String(page[index]?.key.at(-1))} of ${name}: ${whyLeftOut(reason)}`);
     }
     const progress = Math.floor((done + page.length) / STEP);
@@ -106,6 +107,20 @@ export async function rebuild(
     },
   });
   notice(`Rebuilt ${name}: ${done} items. Now start the release that declares them so.`);
+}
+
+/** Writes the rows that are derived from an item. @throws {UnreadableItem} */
+async function derive(
+  entry: Entry,
+  now: number,
+  { items, transactions }: { readonly items: Items; readonly transactions: Transactions },
+): Promise<void> {
+  try {
+    await transactions.run(items.deriving(entry, now));
+  } catch (error) {
+    if (error instanceof UnreadableItem && error.isDamaged) await transactions.run(items.keeping(entry));
+    throw error;
+  }
 }
 
 /** Why an item has no derived rows. @throws the error itself if the reason is another. */

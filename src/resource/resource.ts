@@ -1,6 +1,7 @@
 import type { Deprecation } from "../web/headers.ts";
-import { ApiError, ERRORS, type Tag } from "../web/mod.ts";
+import { ApiError, ERRORS, invalidRequest, type Tag } from "../web/mod.ts";
 import {
+  ignored,
   integer,
   isRemovable,
   type JsonObject,
@@ -12,7 +13,6 @@ import {
   output,
   type Parsed,
   type ParsedMembers,
-  readOnly,
   type Schema,
   type SentMembers,
 } from "../web/schema.ts";
@@ -121,6 +121,8 @@ export interface Resource<out Value extends Item = Item> extends
     readonly list: Schema<readonly Value[]>;
     /** An item to add. */
     readonly creation: Schema<JsonObject>;
+    /** The fields of a change to an item. */
+    readonly changes: Members;
     /** A change to an item. */
     readonly patch: Schema<JsonObject>;
   };
@@ -176,6 +178,7 @@ export function resource(declaration: Declaration): Resource {
   const removable = namesOf(isRemovable);
   const nullables = namesOf((schema) => !isRemovable(schema) && schema.accepts(null));
   const members = { id: ID, ...fields };
+  const changes = { id: ignored(ID), ...mergePatch(fields) };
   const added = { id: 1, ...withDefaults(fields, examples.item) };
   const itemSchema = named(item, output(members, { examples: [added] }));
   const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
@@ -201,9 +204,10 @@ export function resource(declaration: Declaration): Resource {
         `${item}Creation`,
         object(fields, { ...declaration.creation, examples: [examples.item] }),
       ),
+      changes,
       patch: named(
         `${item}Patch`,
-        object({ id: readOnly(ID), ...mergePatch(fields) }, {
+        object(changes, {
           description: `A JSON Merge Patch (RFC 7396). ${aboutNull(removable, nullables)}`,
           examples: [examples.change],
         }),
@@ -256,14 +260,24 @@ function aboutNull(removable: readonly string[], nullables: readonly string[]): 
 }
 
 /** @throws {ApiError} if a creation or a change breaks a rule that the item kept before. */
-export function requireRules({ rules }: Resource, { before, after: item, now }: Change): void {
+export function requireRules({ rules, fields }: Resource, { before, after: item, now }: Change): void {
   if (item === undefined) return;
   for (const rule of rules) {
     const fault = rule.check({ item, before, now });
     const isOld = fault !== undefined && before !== undefined &&
       rule.check({ item: before, now }) !== undefined;
-    if (fault !== undefined && !isOld) throw new ApiError(rule.error ?? ERRORS.invalid_request, fault);
+    if (fault === undefined || isOld) continue;
+    const { error = ERRORS.invalid_request } = rule;
+    throw error === ERRORS.invalid_request
+      ? invalidRequest(fault, fieldIn(fault, fields))
+      : new ApiError(error, fault);
   }
+}
+
+/** The first field that a sentence names, with what follows its name, such as `lines[2].cents`; undefined if it names none. */
+function fieldIn(sentence: string, fields: Members): string | undefined {
+  const names = sentence.match(/[A-Za-z]\w*(?:\[\d+\]|\.\w+)*/g) ?? [];
+  return names.find((name) => Object.hasOwn(fields, /^\w+/.exec(name)?.[0] ?? ""));
 }
 
 /** Whether an account may see an item of `ownerId`. An id is empty if there is no account. */

@@ -1,4 +1,4 @@
-import { decodeText, type Entry } from "../engine/mod.ts";
+import type { Entry } from "../engine/mod.ts";
 import type { JsonObject } from "../web/schema.ts";
 import type { Item } from "./hook.ts";
 import type { Resource } from "./resource.ts";
@@ -15,6 +15,9 @@ export const FIRST = "";
 export const GENERATIONS = "generations";
 /** The table of rows that belong to a collection's `extend`. A key continues with the collection and its generation. */
 export const OWN = "own";
+
+const LINE_FEED = 0x0a;
+const DECODER = new TextDecoder("utf-8", { fatal: true });
 
 /** An index: rows of items by the values of some filters. */
 interface Index {
@@ -62,6 +65,13 @@ export class ItemRows {
     return keys;
   }
 
+  /** The beginning of the keys of each index: of the rows of one account, if rows begin with that and it is given. */
+  indexes(ownerId: string | undefined): readonly Deno.KvKey[] {
+    return this.#indexes.map(({ start }) =>
+      this.#areByOwner && ownerId !== undefined ? [...start, ownerId] : start
+    );
+  }
+
   /** The beginning of the keys of a list as an account sees it: an id completes each. */
   list(query: JsonObject, accountId: string): Deno.KvKey {
     const isAsked = (name: string) => query[name] !== undefined;
@@ -82,9 +92,15 @@ export class ItemRows {
   }
 }
 
-/** The account that an item belongs to, given its row; empty if it belongs to none. */
-export function ownerIn(entry: Entry): string {
-  return decodeText(entry).split("\n")[1] ?? "";
+/** The account that an item belongs to, given its row; empty if it belongs to none, undefined if it cannot be read. */
+export function ownerIn({ value }: Entry): string | undefined {
+  if (!(value instanceof Uint8Array)) return undefined;
+  const lineEnd = value.lastIndexOf(LINE_FEED);
+  try {
+    return lineEnd === -1 ? "" : DECODER.decode(value.subarray(lineEnd + 1));
+  } catch {
+    return undefined; // Not UTF-8.
+  }
 }
 
 /** Every combination of these names. The last one has them all. */

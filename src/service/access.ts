@@ -28,6 +28,11 @@ export const ACCESS_ERRORS = withCodes({
     means: "Only the operator of the service may do this, and the token is missing or wrong.",
     todo: "Send the OPERATOR_TOKEN of the service as a bearer token.",
   },
+  read_only_token: {
+    status: 403,
+    means: "The operator's token can only read.",
+    todo: "Send a token of OPERATOR_TOKEN, or ask an operator who has one.",
+  },
   account_suspended: {
     status: 403,
     means: "The operator of the service has suspended the account. Its keys and items are kept.",
@@ -62,7 +67,7 @@ export const PROXY_ERRORS: readonly ErrorKind[] = [
 export const STOPPING: ApiError = new ApiError(
   ACCESS_ERRORS.service_stopping,
   "The service is stopping. Try again shortly.",
-  { "retry-after": "1", connection: "close" },
+  { "retry-after": "1" },
 );
 
 /** The error for requests that need the store while it does not respond. */

@@ -1,12 +1,17 @@
 import type { Decided, Transaction } from "../engine/mod.ts";
 import type { Call as WebCall, Operation as WebOperation } from "../web/mod.ts";
 
+/** What a request has changed: members with their new values, or the names of fields alone. */
+export type Changed = Readonly<Record<string, unknown>> | readonly string[];
+
 /** The context of a request, for its handler. */
 export interface Call extends WebCall {
   /** ID of the account; empty if the operation needs no API key. */
   readonly accountId: string;
   /** Adds the id of an account, message or item to the log line of an operator's request. */
   readonly note: (id: string) => void;
+  /** Says in that line what was changed. It must have nothing secret. */
+  readonly noteChange: (changed: Changed) => void;
   /**
    * Runs a transaction. This is a handler's only way to write, except that it can draw ids.
    *

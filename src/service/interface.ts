@@ -6,11 +6,11 @@ export const BASE_PATH = "/v1";
 /** What all OpenAPI documents have in common. */
 export const INTERFACE = { headers: SERVICE_HEADERS, errorsHave: ERROR_HEADERS } as const;
 
-/** Names of parameters that later versions than the original one have added to its operations. */
+/** Names of parameters that later versions than the original one have added to its operations, each new one at the end. */
 export const ADDED_PARAMETERS: readonly string[] = [
+  "cursor",
   "If-None-Match",
   "Idempotency-Key",
   "Prefer",
-  "cursor",
   "sort",
 ];

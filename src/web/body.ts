@@ -1,6 +1,6 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import { ConcurrencyLimit } from "./concurrency.ts";
-import { ApiError, ERRORS } from "./error.ts";
+import { ApiError, ERRORS, invalidRequest } from "./error.ts";
 import { exceededBound, isJsonObject, type JsonBounds, type JsonObject, parseJson } from "./json.ts";
 import { wasSentTwice } from "./request.ts";
 
@@ -62,12 +62,8 @@ export async function readJsonObject(
   if (bytes.length === 0) throw new ApiError(ERRORS.invalid_json, "The body is empty; send a JSON object.");
   requireBounds(bytes, rules);
   const object = parse(bytes);
-  if (!isJsonObject(object)) throw invalid("The body must be a JSON object.");
+  if (!isJsonObject(object)) throw invalidRequest("The body must be a JSON object.");
   return { bytes, object };
-}
-
-function invalid(message: string): ApiError {
-  return new ApiError(ERRORS.invalid_request, message);
 }
 
 /**
@@ -99,7 +95,7 @@ const MAX_SMALL_CHUNKS = 1_000;
 const CHUNK_BYTES = 16;
 /** Maximum length to read with `bytes()`, which is fast, but allocates up to twice the length in advance. */
 const MAX_ALLOCATED = 64 * 1024;
-const INCOMPLETE = invalid("The body ended before it was complete.");
+const INCOMPLETE = invalidRequest("The body ended before it was complete.");
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = "application/json";
 /** A media type; any commas are in quotes (RFC 9110 section 8.3.1). */
@@ -138,11 +134,11 @@ function lengthOf(headers: Headers, rules: BodyRules): number | undefined {
   if (length === null) {
     const coding = headers.get("transfer-encoding") ?? "chunked";
     if (coding.toLowerCase() === "chunked") return undefined;
-    throw invalid("The Transfer-Encoding must be chunked, or left out.");
+    throw invalidRequest("The Transfer-Encoding must be chunked, or left out.", "Transfer-Encoding");
   }
   if (!isNumber(length)) {
     const fault = wasSentTwice(length, isNumber) ? "was sent twice" : "must be a number of bytes";
-    throw invalid(`The Content-Length ${fault}.`);
+    throw invalidRequest(`The Content-Length ${fault}.`, "Content-Length");
   }
   if (Number(length) > rules.maxBytes) throw tooLarge(rules);
   return Number(length);
@@ -280,7 +276,7 @@ async function readChunks(
     length += value.length;
     if (chunks > MAX_SMALL_CHUNKS + length / CHUNK_BYTES) {
       const most = MAX_SMALL_CHUNKS.toLocaleString("en");
-      throw invalid(
+      throw invalidRequest(
         `The body must come in at most ${most} chunks, and one more for each ${CHUNK_BYTES} bytes.`,
       );
     }

@@ -99,7 +99,7 @@ export interface InputMember {
 
 /** Every parameter, header and body field of the operation's requests that clients can set. */
 export function inputsOf(operation: DeclaredOperation): InputMember[] {
-  const { json = {}, definitions = {} } = operation.body ?? {};
+  const { json = {}, definitions = {}, ignored = [] } = operation.body ?? {};
   const { properties = {}, required = [] } = resolved({ json, definitions });
   const parameters = parametersOf(operation).map(({ name, place, schema }) => ({
     name,
@@ -107,7 +107,7 @@ export function inputsOf(operation: DeclaredOperation): InputMember[] {
     isRequired: isRequired(schema),
     schema: resolved(schema),
   }));
-  const settable = Object.entries(properties).filter(([, { readOnly }]) => !readOnly);
+  const settable = Object.entries(properties).filter(([name]) => !ignored.includes(name));
   const members = settable.map(([name, json]) => ({
     name,
     place: "body" as const,

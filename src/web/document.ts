@@ -14,7 +14,7 @@ import { stringifyJson } from "./json.ts";
 import { isRequired, named, optional, output, resolved } from "./objects.ts";
 import type { Answer, DeclaredOperation } from "./operation.ts";
 import { HTTP_HEADERS } from "./response_headers.ts";
-import { integer, text } from "./scalars.ts";
+import { extensibleEnum, integer, text } from "./scalars.ts";
 import type { Schema } from "./schema_types.ts";
 
 /** A description of the operations below a path. */
@@ -23,7 +23,10 @@ export interface Interface {
   readonly version: string;
   /** The version without extensions, which the document marks; undefined if it marks none. */
   readonly original: string | undefined;
-  /** Names of parameters that are extensions of older operations. */
+  /**
+   * Names of parameters that are extensions of older operations, in the order in which they were added. They stand last
+   * in this order, because generated clients pass parameters by position.
+   */
   readonly addedParameters: readonly string[];
   readonly contact: { readonly name: string };
   readonly license: { readonly name: string; readonly identifier: string };
@@ -51,10 +54,7 @@ function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
   return named(
     "Error",
     output({
-      code: text({
-        description: `Machine-readable error code. Others may be added; known are ${codes.join(", ")}.`,
-        "x-extensible-enum": codes,
-      }),
+      code: extensibleEnum(codes, "Machine-readable error code"),
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
       ...Object.fromEntries(texts.map(([name, description]) => [name, optional(text({ description }))])),
@@ -128,9 +128,9 @@ export function openApiDocument(
 /** The operation in the document. JSON leaves out undefined fields. */
 function operationObject(operation: DeclaredOperation, described: Interface): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
-  const parameters = parametersOf(operation).map((parameter) =>
-    parameterObject(parameter, operation, described)
-  );
+  const age = ({ name }: Parameter) => described.addedParameters.indexOf(name);
+  const parameters = parametersOf(operation).sort((one, other) => age(one) - age(other))
+    .map((parameter) => parameterObject(parameter, operation, described));
   return {
     operationId: id,
     tags: [tag?.name],

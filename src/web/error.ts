@@ -22,6 +22,10 @@ const KINDS = {
     status: 400,
     means: "A field, parameter or header is missing, invalid or unknown.",
     todo: FIX,
+    texts: {
+      field:
+        "The name, as in the message, of the first field, parameter or header that is missing, invalid or unknown",
+    },
   },
   invalid_json: {
     status: 400,
@@ -110,6 +114,12 @@ export class ApiError extends Error {
     this.headers = headers;
     this.members = members;
   }
+}
+
+/** The error for an invalid request. `field` is the name of what the message says first is missing, invalid or unknown. */
+export function invalidRequest(message: string, field?: string): ApiError {
+  const members = field === undefined ? {} : { field: field.toWellFormed() };
+  return new ApiError(ERRORS.invalid_request, message, {}, members);
 }
 
 /** The error for requests that fail because of a bug. */

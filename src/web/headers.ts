@@ -13,7 +13,7 @@
  *
  * @module
  */
-export { createCors } from "./cors.ts";
+export { type AllowedOrigins, createCors } from "./cors.ts";
 export {
   type Deprecation,
   deprecationHeaders,

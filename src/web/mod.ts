@@ -64,6 +64,7 @@ export {
   ERRORS,
   FIX,
   INTERNAL,
+  invalidRequest,
   WAIT,
   withCodes,
 } from "./error.ts";

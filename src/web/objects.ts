@@ -28,7 +28,7 @@ export function list<Item>(
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
       if (value.length > max) throw new Invalid(`${subject} must have at most ${max} items`);
       return together<readonly Item[]>(
-        ...value.map((one, index) => () => item.parse(one, `${subject}[${index}]`, isStrict)),
+        ...value.map((one, index) => within(index, () => item.parse(one, `${subject}[${index}]`, isStrict))),
       );
     },
     accepts: (value) => Array.isArray(value) && value.every(item.accepts),
@@ -107,18 +107,23 @@ export function isRemovable(schema: Schema): boolean {
   return "isOptional" in schema;
 }
 
-/** A field that clients cannot set. Requests may have it, because clients send back what they read. It is ignored. */
-export function readOnly(schema: Schema): Optional<never> {
-  const json = { ...schema.json, readOnly: true } as const;
+/**
+ * A field that clients cannot set. Requests may have it, because clients send back what they read. It is not `readOnly`
+ * in documents, because some validators refuse requests with such a field.
+ */
+export function ignored(schema: Schema): Optional<never> {
+  const json = { ...schema.json, description: "Ignored, so that you can send back what you read" };
   const accepts = (value: unknown): value is never => value === undefined || schema.accepts(value);
-  return { ...schema, json, parse: () => undefined, accepts, isOptional: true };
+  return { ...schema, json, parse: () => undefined, accepts, isOptional: true, isIgnored: true };
 }
 
 /** An object in a request. */
 export function object<Of extends Members>(members: Of, json?: JsonSchema): Schema<ParsedMembers<Of>>;
 export function object(members: Members, json: JsonSchema = {}): Schema<JsonObject> {
   const entries = Object.entries(members);
-  const required = entries.filter(([, schema]) => isRequired(schema)).map(([name]) => name);
+  const namesOf = (isWanted: (schema: Schema) => boolean) =>
+    entries.filter(([, schema]) => isWanted(schema)).map(([name]) => name);
+  const required = namesOf(isRequired);
   const parseMembers = membersParser(members, (object: JsonObject, name) => object[name]);
   return {
     json: {
@@ -128,6 +133,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       ...json,
     },
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    ignored: namesOf(({ isIgnored = false }) => isIgnored),
     maxBytes: entries.reduce((sum, [name, { maxBytes }]) => sum + name.length + 4 + maxBytes, 2),
     parse(value, subject, isStrict) {
       if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");
@@ -177,7 +183,7 @@ export function output(members: Members, annotations: Annotations = {}): Schema<
     members,
     (schema) => withoutDefault({ ...schema, json: schema.outputJson ?? schema.json }),
   );
-  return object(shown, annotations);
+  return object(shown, { ...annotations, additionalProperties: true });
 }
 
 /** Gives a schema a name, so that descriptions refer to it. */
@@ -203,9 +209,9 @@ export function isRequired(schema: Schema): boolean {
 
 /** What is wrong with a value, which the phrases call `subject`; empty if it matches the schema. */
 export function faultsIn(schema: Schema, value: unknown, subject = ""): string[] {
-  const faults: string[] = [];
-  attempt(() => schema.parse(value, subject, true), faults);
-  return faults;
+  const errors: Invalid[] = [];
+  attempt(() => schema.parse(value, subject, true), errors);
+  return errors.flatMap(({ faults }) => faults);
 }
 
 /** Whether a value matches a schema. */
@@ -223,16 +229,16 @@ export function membersParser<Source>(
 ): (source: Source, prefix?: string, isStrict?: boolean) => JsonObject {
   const entries = Object.entries(members);
   return function parseMembers(source, prefix = "", isStrict = false) {
-    const faults: string[] = [];
+    const errors: Invalid[] = [];
     const parsed: Record<string, unknown> = {};
     for (const [name, schema] of entries) {
       const value = attempt(
-        () => schema.parse(valueOf(source, name, schema), prefix + name, isStrict),
-        faults,
+        within(name, () => schema.parse(valueOf(source, name, schema), prefix + name, isStrict)),
+        errors,
       );
       if (value !== undefined) parsed[name] = value;
     }
-    if (faults.length > 0) throw new Invalid(...faults);
+    if (errors.length > 0) throw Invalid.all(errors);
     return parsed;
   };
 }
@@ -244,14 +250,16 @@ export function membersParser<Source>(
  */
 export function requireKnown(given: Iterable<string>, members: Members, prefix: string): void {
   const unknown = [...new Set(given)].filter((name) => !Object.hasOwn(members, name));
-  if (unknown.length === 0) return;
-  const settable = Object.keys(members).filter((name) => !members[name]?.json.readOnly);
-  throw new Invalid(...unknown.map((name, index) => {
+  const [first] = unknown;
+  if (first === undefined) return;
+  const settable = Object.keys(members).filter((name) => !members[name]?.isIgnored);
+  const faults = unknown.map((name, index) => {
     if (index >= MAX_FAULTS) return prefix;
     const meant = nearestName(name, settable);
     const end = `is unknown${meant === undefined ? "" : `; did you mean ${meant}?`}`;
     return `${prefix}${shownName(name)} ${end}`;
-  }));
+  });
+  throw new Invalid(...faults).in(first);
 }
 
 /**
@@ -263,19 +271,30 @@ export function together<Values extends readonly unknown[]>(
   ...parsers: { readonly [Index in keyof Values]: () => Values[Index] }
 ): Values;
 export function together(...parsers: readonly (() => unknown)[]): readonly unknown[] {
-  const faults: string[] = [];
-  const values = parsers.map((parse) => attempt(parse, faults));
-  if (faults.length > 0) throw new Invalid(...faults);
+  const errors: Invalid[] = [];
+  const values = parsers.map((parse) => attempt(parse, errors));
+  if (errors.length > 0) throw Invalid.all(errors);
   return values;
 }
 
-/** Calls `parse`. If it throws Invalid, adds its faults to `faults`. */
-function attempt<Value>(parse: () => Value, faults: string[]): Value | undefined {
+/** Returns `parse` for a value that has this name or index in another. */
+function within<Value>(step: string | number, parse: () => Value): () => Value {
+  return () => {
+    try {
+      return parse();
+    } catch (error) {
+      throw error instanceof Invalid ? error.in(step) : error;
+    }
+  };
+}
+
+/** Calls `parse`. If it throws Invalid, adds the error to `errors`. */
+function attempt<Value>(parse: () => Value, errors: Invalid[]): Value | undefined {
   try {
     return parse();
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
-    faults.push(...error.faults);
+    errors.push(error);
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 import { BoundedMap } from "../base/mod.ts";
 import type { BodyRules, JsonBody } from "./body.ts";
 import { type Deprecation, requireLasting } from "./deprecation.ts";
-import { ApiError, type ErrorKind, ERRORS } from "./error.ts";
+import { ApiError, type ErrorKind, invalidRequest } from "./error.ts";
 import { membersParser, requireKnown, strict, together } from "./objects.ts";
 import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
 import type { JsonObject } from "./json.ts";
@@ -250,13 +250,19 @@ function valid<Value>(parse: () => Value): Value {
 
 /**
  * The error as clients get it: `invalid_request` with the faults if it is Invalid; undefined if it must stay internal.
- * Its message has `[secret]` in place of what matches `secret`.
+ * Its texts have `[secret]` in place of what matches `secret`.
  */
 export function apiErrorOf(error: unknown, secret?: RegExp): ApiError | undefined {
-  const shown = error instanceof Invalid ? new ApiError(ERRORS.invalid_request, inSentences(error)) : error;
+  const shown = error instanceof Invalid ? invalidRequest(inSentences(error), error.field) : error;
   if (!(shown instanceof ApiError)) return undefined;
-  const message = secret ? shown.message.replaceAll(secret, "[secret]") : shown.message;
-  return message === shown.message ? shown : new ApiError(shown.kind, message, shown.headers, shown.members);
+  if (secret === undefined) return shown;
+  const hidden = (text: unknown) => typeof text === "string" ? text.replaceAll(secret, "[secret]") : text;
+  const members = Object.entries(shown.members).map(([name, text]) => [name, hidden(text)] as const);
+  const message = `${hidden(shown.message)}`;
+  if (message === shown.message && members.every(([name, text]) => text === shown.members[name])) {
+    return shown;
+  }
+  return new ApiError(shown.kind, message, shown.headers, Object.fromEntries(members));
 }
 
 function inSentences({ faults }: Invalid): string {

@@ -43,6 +43,7 @@ export async function withStrictApplied(respond: () => Response | Promise<Respon
     return response;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw new ApiError(error.kind, error.message, { ...error.headers, "preference-applied": STRICT });
+    const headers = { ...error.headers, "preference-applied": STRICT };
+    throw new ApiError(error.kind, error.message, headers, error.members);
   }
 }

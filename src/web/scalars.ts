@@ -89,6 +89,14 @@ export function oneOf<const Value extends string>(
   });
 }
 
+/** A string in a response: one of these, or one that is added later. */
+export function extensibleEnum(values: readonly string[], description: string): Schema<string> {
+  return text({
+    description: `${description}. Others may be added; known are ${values.join(", ")}.`,
+    "x-extensible-enum": values,
+  });
+}
+
 /** True or false; as text, `true` or `false`. */
 export function boolean(annotations: Annotations = {}): Schema<boolean> {
   return scalar({

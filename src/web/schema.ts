@@ -15,6 +15,7 @@
 export { isJsonObject, type JsonObject, parseJson, parseStoredJson, stringifyJson } from "./json.ts";
 export {
   faultsIn,
+  ignored,
   isRemovable,
   isValid,
   list,
@@ -25,11 +26,21 @@ export {
   optional,
   output,
   partial,
-  readOnly,
   resolved,
   withoutDefault,
 } from "./objects.ts";
-export { BIDI_CONTROLS, boolean, date, int64, integer, nameText, oneOf, text, timestamp } from "./scalars.ts";
+export {
+  BIDI_CONTROLS,
+  boolean,
+  date,
+  extensibleEnum,
+  int64,
+  integer,
+  nameText,
+  oneOf,
+  text,
+  timestamp,
+} from "./scalars.ts";
 export {
   Invalid,
   type Members,

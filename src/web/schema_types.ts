@@ -18,7 +18,6 @@ export interface JsonSchema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly additionalProperties?: boolean;
-  readonly readOnly?: true;
   readonly examples?: readonly unknown[];
 }
 
@@ -32,6 +31,10 @@ export interface Schema<out Value = unknown> {
   readonly definitions: Readonly<Record<string, JsonSchema>>;
   /** Whether documents leave out the parameter. */
   readonly isHidden?: true;
+  /** Whether the field may be sent, but means nothing. */
+  readonly isIgnored?: true;
+  /** Names of an object's fields that are ignored. */
+  readonly ignored?: readonly string[];
   /** Maximum size of a value as JSON, in bytes; Infinity if it has no bound. */
   readonly maxBytes: number;
   /**
@@ -93,10 +96,32 @@ export const MAX_FAULTS = 5;
 export class Invalid extends Error {
   override readonly name = "Invalid";
   readonly faults: readonly string[];
+  /** The names and indexes that lead to what the first fault is about; empty if that is the whole value. */
+  readonly path: readonly (string | number)[] = [];
 
   constructor(...faults: readonly string[]) {
     super(faults.join("; "));
     this.faults = faults;
+  }
+
+  /** The faults of all these errors. */
+  static all(errors: readonly Invalid[]): Invalid {
+    const [{ path } = new Invalid()] = errors;
+    return Object.assign(new Invalid(...errors.flatMap(({ faults }) => faults)), { path });
+  }
+
+  /** The same faults, of a value that has this name or index in another. */
+  in(step: string | number): Invalid {
+    return Object.assign(new Invalid(...this.faults), { path: [step, ...this.path] });
+  }
+
+  /** The name of what the first fault is about, such as `lines[2].cents`; undefined if that is the whole value. */
+  get field(): string | undefined {
+    if (this.path.length === 0) return undefined;
+    return this.path.map((step, index) => {
+      if (typeof step === "number") return `[${step}]`;
+      return index === 0 ? step : `.${step}`;
+    }).join("");
   }
 }
 

@@ -106,22 +106,25 @@ Deno.test("createAccount() creates at most 1,000 accounts per day in total", asy
 Deno.test("sweepSignUps() removes accounts that signed up over 30 days ago, sent no request, and were not changed", async () => {
   await using service = await Harness.open();
   const made = [];
-  for (service.address of ["idle", "used", "moved", "suspended"]) made.push((await signUp(service)).body);
-  const [idle, used, moved, suspended] = made.map(({ id = "", apiKey = "" }) => ({ id, apiKey }));
-  assert(idle && used && moved && suspended);
+  for (service.address of ["idle", "used", "moved", "suspended", "referred"]) {
+    made.push((await signUp(service)).body);
+  }
+  const [idle, used, moved, suspended, referred] = made.map(({ id = "", apiKey = "" }) => ({ id, apiKey }));
+  assert(idle && used && moved && suspended && referred);
   await call(service, used.apiKey);
   await service.accounts.change(moved.id, { plan: "pro", limits: PLANS.limits.pro });
   await service.accounts.suspend(suspended.id, NOON);
+  await service.accounts.change(referred.id, { reference: "7" });
   const { account: { id: operators } } = await service.createAccount();
   service.now = NOON + 1;
   const { id: late } = (await signUp(service)).body;
 
   assertEquals(await sweep(service, MONTH_LATER - 1), false);
-  assertEquals((await service.accounts.list()).length, 6);
+  assertEquals((await service.accounts.list()).length, 7);
   assertEquals(await sweep(service, MONTH_LATER), false);
 
   const left = (await service.accounts.list()).map(({ holder }) => holder.id);
-  assertEquals(left, [used.id, moved.id, suspended.id, operators, late].sort());
+  assertEquals(left, [used.id, moved.id, suspended.id, referred.id, operators, late].sort());
   assertEquals((await call(service, idle.apiKey)).code, "invalid_api_key");
   assertEquals(await service.countRows("sign_ups"), 1);
 });

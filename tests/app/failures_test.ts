@@ -262,7 +262,7 @@ function logTo(errors: ErrorRecord[]): Log {
 }
 
 Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and continues after a failure", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const steps: unknown[] = [];
   const errors: ErrorRecord[] = [];
   const sweeps: Sweep[] = [
@@ -280,7 +280,7 @@ Deno.test("sweepAll() repeats each sweep to its end, at most 1,000 times, and co
 });
 
 Deno.test("sweepAll() pauses after each step for three times its duration, at most 500 ms", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const begun: number[] = [];
   const lengths = [10, 100, 1_000, 1];
   const sweep = async () => {
@@ -317,7 +317,7 @@ Deno.test("createService() sweeps expired rows of every kind", async () => {
 });
 
 Deno.test("Sweeper sweeps once a minute by its clock, even if that is set back, on its timer or after a request", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   let start = NOON;
   const swept: number[] = [];
   const sweep = async (now: number) => {
@@ -351,7 +351,7 @@ Deno.test("Sweeper sweeps once a minute by its clock, even if that is set back, 
 });
 
 Deno.test("Sweeper.stop() waits for the current step, and starts no other", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const step = Promise.withResolvers<boolean>();
   const taken: string[] = [];
   const sweeps: Sweep[] = [

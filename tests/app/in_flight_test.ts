@@ -85,7 +85,7 @@ Deno.test("respond() settles like its work, and counts each request until then, 
 });
 
 Deno.test("respond() times out each request by its own deadline, within 100 ms", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const inFlight = new InFlight(LIMITS);
   const events: string[] = [];
   const start = (work: () => Promise<string>) =>
@@ -101,7 +101,7 @@ Deno.test("respond() times out each request by its own deadline, within 100 ms",
 });
 
 Deno.test("respond() finishes one response, and reports what fails after its request has timed out", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const inFlight = new InFlight(LIMITS);
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
@@ -125,7 +125,7 @@ Deno.test("respond() finishes one response, and reports what fails after its req
 });
 
 Deno.test("respond() starts no work for a request that times out before it is ready", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const inFlight = new InFlight({ ...LIMITS, budgetMs: 5_000, stopMs: 1_000 });
   const events: string[] = [];
   const begin = (ready: Promise<void>) => {
@@ -150,7 +150,7 @@ Deno.test("respond() starts no work for a request that times out before it is re
 });
 
 Deno.test("stop() waits for the last answer, even of work that is not ready, but at most stopMs, even for paused requests", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const inFlight = new InFlight({ ...LIMITS, budgetMs: 60_000, stopMs: 3_000 });
   const events: string[] = [];
   const note = (what: string) => () => void events.push(`${what} at ${time.now}`);
@@ -167,6 +167,29 @@ Deno.test("stop() waits for the last answer, even of work that is not ready, but
   const done = ["begun late, and done at 2500", "done at 1000"];
   assertEquals(events.sort(), [...done, "given up at 3500", "given up at 3500", "stopped at 3500"]);
   await new InFlight().stop();
+});
+
+Deno.test("quiet() resolves half a second after the last request of a stop, if no other came, and after two seconds at most", async () => {
+  using time = new VirtualTime();
+  const ends: Record<string, number> = {};
+  const stopped = (name: string, inFlight: InFlight) => {
+    inFlight.stop().then(() => inFlight.quiet()).then(() => ends[name] = time.now - start);
+    return inFlight;
+  };
+  const start = time.now;
+  const busy = new InFlight(IN_FLIGHT_LIMITS);
+  worked(busy, () => pause(800));
+
+  stopped("idle", new InFlight());
+  const refusing = stopped("refusing", new InFlight());
+  const flooded = stopped("flooded", new InFlight());
+  stopped("busy", busy);
+  setTimeout(() => refusing.noteRefusal(), 400);
+  const flood = setInterval(() => flooded.noteRefusal(), 100);
+  await time.advance(3_000);
+  clearInterval(flood);
+
+  assertEquals(ends, { idle: 500, refusing: 900, busy: 1_300, flooded: 2_000 });
 });
 
 /** A service in virtual time whose store is slow. */
@@ -257,10 +280,24 @@ Deno.test("service refuses new requests while it stops, and answers those in fli
     assertEquals(response.headers.get("connection"), "close");
     await assertError(response, 503, "service_stopping", /is stopping/);
   }
-  assertEquals((await service.fetch("GET /health")).status, 200);
+  const health = await service.fetch("GET /health");
+  assertEquals([health.status, health.headers.get("connection")], [200, "close"]);
   await assertError(await service.fetch("GET /ready"), 503, "service_stopping", /is stopping/);
   const policies = responses.map(({ headers }) => headers.get("ratelimit-policy"));
   assertEquals(policies, ['"minute";q=60;w=60', '"minute";q=1000;w=60, "day";q=100000;w=86400']);
+});
+
+Deno.test("service stops half a second after the last request of a client; monitoring does not delay that", async () => {
+  for (const [path, end] of [["/ready", 500], ["/health", 500], ["/v1/things", 900]] as const) {
+    await using service = new SlowService();
+    const start = service.time.now;
+    service.inFlight.stop();
+    const quiet = service.inFlight.quiet().then(() => service.time.now - start);
+    await service.time.advance(400);
+    await service.fetch(`GET ${path}`);
+
+    assertEquals([path, await service.time.until(quiet, 5_000)], [path, end]);
+  }
 });
 
 Deno.test.each([[false, 408], [true, 201]])(
@@ -274,6 +311,7 @@ Deno.test.each([[false, 408], [true, 201]])(
     const sent = service.fetch("POST /v1/things", { key, headers, body });
 
     assertEquals((await service.time.until(sent, 10_000)).status, status);
+    await service.time.advance(2_100);
   },
 );
 

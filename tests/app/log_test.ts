@@ -22,7 +22,7 @@ const ACCESS = {
   ...{ time: TIME, id: "r1", address: ADDRESS, method: "GET", route: "/", status: 200 },
   ...{ code: "", ms: 1, accountId: "" },
 };
-const OPERATION = { time: TIME, address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
+const OPERATION = { time: TIME, id: "r1", address: ADDRESS, operation: "listAccounts", ids: [], status: 200 };
 const EVENT = { time: TIME, event: "ban", accountId: "acct_1", until: TIME } as const;
 const ERROR = { time: TIME, id: "r1", route: "/", error: "TypeError", at: "src/app.ts:1" };
 
@@ -219,7 +219,7 @@ Deno.test("service logs KV's own message if KV fails, and names an item that it 
 });
 
 Deno.test("service logs each request with its ID, address, route, account, duration and error code", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   await using service = await Harness.open();
   const { account: { id }, apiKey: key } = await service.createAccount({ minute: 4, day: 100 });
   const [closed, suspended] = [await service.createAccount(), await service.createAccount()];
@@ -339,7 +339,7 @@ Deno.test.each([["staging", true], ["production", false]] as const)(
 Deno.test("service returns 400 with its faults if a handler throws Invalid", async () => {
   await using workshop = await Workshop.open();
 
-  const response = await fail(workshop, new Invalid("Name must be red", "Weight must be 7"));
+  const response = await fail(workshop, new Invalid("Name must be red", "Weight must be 7").in("Name"));
 
   await assertError(response, 400, "invalid_request", /^Name must be red\. Weight must be 7\.$/);
 });

@@ -3,6 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
+import { planNames } from "../../src/accounts/plans.ts";
 import { VERSION } from "../../src/app/version.ts";
 import { ACCESS, BASE_PATH } from "../../src/service/mod.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
@@ -143,7 +144,7 @@ Deno.test("openApiDocument() has the parameters that operations accept, and mark
     const isLenient = (access === ACCESS.key || access === ACCESS.address) && !isExtension;
     const acceptsKeys = ["createThing", "createMessage"].includes(id);
 
-    assertEquals([id, inputs], [id, names]);
+    assertEquals([id, inputs.toSorted()], [id, names.toSorted()]);
     assertEquals([id, names.includes("Idempotency-Key")], [id, acceptsKeys]);
     assertEquals([id, names.includes("Prefer")], [id, isLenient]);
     assertEquals(JSON.stringify(responses).includes("Preference-Applied"), isLenient);
@@ -154,10 +155,26 @@ Deno.test("openApiDocument() has the parameters that operations accept, and mark
   }
 
   assertEquals(marked, [
-    "listThings: sort,cursor,If-None-Match,Prefer",
+    "listThings: cursor,If-None-Match,Prefer,sort",
     "createThing: Idempotency-Key,Prefer",
     "getThing: If-None-Match,Prefer",
   ]);
+});
+
+Deno.test("openApiDocument() has new parameters last, because generated clients pass them by position", () => {
+  const orderOf = (of: string, described = interfaceForClients(OF_THINGS)) => {
+    const description = new Description(OPERATIONS, described);
+    const [operation] = OPERATIONS.filter(({ id }) => id === of);
+    assert(operation);
+    return description.describes(operation)?.parameters?.map(({ name }) => name);
+  };
+
+  assertEquals(orderOf("listThings"), [
+    ...["limit", "state", "isSpare", "cursor", "If-None-Match", "Prefer", "sort"],
+  ]);
+  assertEquals(orderOf("createThing"), ["Idempotency-Key", "Prefer"]);
+  assertEquals(orderOf("updateThing"), ["thingId", "If-Match", "If-None-Match"]);
+  assertEquals(orderOf("listOwnedThings", interfaceForOperators(OF_THINGS)), ["limit", "cursor", "sort"]);
 });
 
 /** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
@@ -403,8 +420,14 @@ for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(O
     const bodies = [...new Set([...referenced].map(([, name = ""]) => schemas[name]))];
 
     assert(bodies.length > 4);
-    const closed = objectsIn([answers, bodies]).filter((schema) => schema["additionalProperties"] === false);
-    assertEquals(closed, []);
+    const objects = objectsIn([answers, bodies]).filter(({ type }) => type === "object");
+    assertEquals(objects.filter((schema) => schema["additionalProperties"] !== true), []);
+    const { plan } = schemas["Account"]?.properties ?? {};
+    assertEquals([plan?.type, plan?.enum, plan?.["x-extensible-enum"]], [
+      "string",
+      undefined,
+      planNames(OF_THINGS.plans),
+    ]);
   });
 
   Deno.test(`PATCH operations of ${described.path} have merge patches, and all have a bearer token`, () => {

@@ -29,6 +29,7 @@ export interface Provocation {
 }
 
 const NONSENSE = { headers: { authorization: "Bearer nonsense" } };
+const READ_TOKEN = "a-token-of-an-operator-who-only-reads";
 const STOPPED = new InFlight();
 await STOPPED.stop();
 
@@ -37,6 +38,10 @@ const WAYS = {
   missing_api_key: { act: ({ send }) => send({ headers: { authorization: "" } }) },
   invalid_api_key: { act: ({ send }) => send(NONSENSE) },
   invalid_operator_token: { act: ({ send }) => send(NONSENSE) },
+  read_only_token: {
+    options: () => ({ operatorReadTokens: [{ token: READ_TOKEN }] }),
+    act: ({ send }) => send({ headers: { authorization: `Bearer ${READ_TOKEN}` } }),
+  },
   not_found: { options: () => ({ securityContact: undefined }) },
   rate_limit_minute: { limits: { minute: 2, day: 9 }, act: (stage) => sendAfter(60, stage) },
   rate_limit_day: { limits: { minute: 9, day: 1 }, act: (stage) => sendAfter(1, stage) },
@@ -70,7 +75,21 @@ const WAYS = {
   sign_up_limit: { act: ({ send }) => sendAgain(5, send) },
   thing_not_found: {},
   account_not_found: {},
-  account_exists: { act: ({ send }) => sendAgain(1, send) },
+  account_exists: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async ({ service, send }) => {
+      const json = { name: "me", reference: "customer-8" };
+      await service.fetch("POST /operator/v1/accounts", { key: ALL.operatorToken, json });
+      return await send({ json });
+    },
+  },
+  reference_set: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async ({ send }) => {
+      await send({ json: { reference: "one" } });
+      return await send({ json: { reference: "other" } });
+    },
+  },
   account_open: { before: ({ service }) => addKnownAccounts(service, null) },
   messages_waiting: {
     before: async ({ service }) => {

@@ -3,8 +3,9 @@ import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createArrivals, createSuggester } from "../../src/app/arrival.ts";
 import { createRequestIds, hasValidHost, hostFault, targetOf } from "../../src/app/request.ts";
 import { needsToken, SERVICE_HEADERS } from "../../src/service/mod.ts";
-import { createCors } from "../../src/web/cors.ts";
+import { type AllowedOrigins, createCors } from "../../src/web/cors.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";
+import { type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness } from "../support/harness.ts";
 import { Description } from "../support/openapi.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
@@ -217,6 +218,32 @@ Deno.test("createCors() exposes Allow and exactly the headers that the document 
   assertEquals([...exposed, "Cache-Control"].sort(), [...named, "Allow"].sort());
 });
 
+const OTHER = { origin: "https://other.example" };
+
+Deno.test.each<[allowedOrigins: AllowedOrigins, shared: string | null]>([
+  ["*", "*"],
+  [[ORIGIN.origin, "https://b.example"], ORIGIN.origin],
+  [[], null],
+])("service with the allowed origins %j shares responses with their pages alone", async (...given) => {
+  const [allowedOrigins, shared] = given;
+  await using service = await Harness.open({ allowedOrigins });
+  /** The origin that may read the response, and whether it has any headers of CORS. */
+  const access = async (target: string, headers: Record<string, string>) => {
+    const response = await service.fetch(target, { headers });
+    assertMatch(response.headers.get("vary") ?? "", /^Origin\b(?!.*Origin)/);
+    const names = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
+    return [response.headers.get("access-control-allow-origin"), names.length > 0];
+  };
+
+  for (const target of ["GET /health", "GET /v1/things", "GET /v1/nothing", "OPTIONS /v1/things"]) {
+    const headers = { "access-control-request-method": "GET" };
+    const isOpen = allowedOrigins === "*";
+    assertEquals(await access(target, { ...headers, ...ORIGIN }), [shared, shared !== null]);
+    assertEquals(await access(target, { ...headers, ...OTHER }), [isOpen ? "*" : null, isOpen]);
+    assertEquals(await access(target, headers), [null, false]);
+  }
+});
+
 Deno.test("service sends no CORS headers for any path of operators, known or not", async () => {
   const preflight = { ...ORIGIN, "access-control-request-method": "GET" };
   for (const options of [{}, ALL]) {
@@ -255,4 +282,43 @@ Deno.test("createThing() replays a reply with the preference of the request, not
     assertEquals(response.headers.get("idempotency-replayed"), replayed);
     assertEquals(response.headers.get(APPLIED), prefer === STRICT ? "handling=strict" : null);
   }
+});
+
+const LONG = "x".repeat(1_000);
+
+Deno.test.each<[field: string, target: string, request: HarnessRequest]>([
+  ["name", "POST /v1/things", { json: { weight: "7" } }],
+  ["labels[1]", "POST /v1/things", { json: { ...HAMMER, labels: ["a", ""] } }],
+  ["limit", "GET /v1/things?limit=0&state=x", {}],
+  ["sort", "GET /v1/things?cursor=MQ&sort=-id", {}],
+  ["If-Match", "PATCH /v1/things/1", { json: { name: 1 }, headers: { "if-match": "a" } }],
+  ["Idempotency-Key", "POST /v1/things", { json: {}, headers: { "idempotency-key": "a, a" } }],
+  ["Content-Length", "POST /v1/things", { json: {}, headers: { "content-length": "a" } }],
+  ["Host", "GET /v1/things", { headers: { host: "a/b" } }],
+  ["Weight", "PATCH /v1/things/1", { json: { Weight: 1, Name: "a" } }],
+  ["staet", "GET /v1/things?staet=new", { headers: STRICT }],
+  ["a b\n\u202e\ufffd", "PATCH /v1/things/1", { json: { "a b\n\u202e\ud800": 1 } }],
+  [LONG, `PATCH /v1/things/1?${LONG}=1`, { json: {} }],
+])("the error of an invalid request has the field %j: %s with %j", async (field, target, request) => {
+  await using workshop = await Workshop.open();
+
+  const response = await workshop.call(target, request);
+
+  const body = await response.json();
+  assertEquals([response.status, body.code, body.field], [400, "invalid_request", field]);
+});
+
+Deno.test.each<[code: string, target: string, request: HarnessRequest]>([
+  ["invalid_request", "POST /v1/things", { json: [] }],
+  ["invalid_json", "POST /v1/things", { body: "{", headers: JSON_TYPE }],
+  ["invalid_content_type", "POST /v1/things", { body: "{}", headers: { "content-type": "text/plain" } }],
+  ["thing_not_found", "GET /v1/things/0", {}],
+  ["precondition_failed", "PATCH /v1/things/1", { json: {}, headers: { "if-match": '"a"' } }],
+])("the error %s has no field: %s with %j", async (code, target, request) => {
+  await using workshop = await Workshop.open();
+  await workshop.add({});
+
+  const body = await (await workshop.call(target, request)).json();
+
+  assertEquals([body.code, "field" in body], [code, false]);
 });

@@ -1,14 +1,17 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { IDENTITY } from "../../src/catalogue/identity.ts";
 import { HAS_ANIMALS } from "../process/shipped.ts";
 import { assertError } from "../support/assertions.ts";
+import { JSON_TYPE } from "../support/client.ts";
+import { bytesOf } from "../support/stored_rows.ts";
 import { Workshop } from "../support/workshop.ts";
 
 /** These run only if the catalogue declares animals. */
 const test = HAS_ANIMALS ? Deno.test : Deno.test.ignore;
 const OF_PETS = { catalogue: CATALOGUE };
 const ROOT = `${import.meta.dirname}/../..`;
+const MIN_INT64 = -(2n ** 63n);
 const REX = { name: "Rex", categoryId: 7 };
 
 test("createPet() adds an animal that is available, unless the request says otherwise", async () => {
@@ -32,6 +35,24 @@ test("createPet() adds an animal that is available, unless the request says othe
     const json = { ...REX, name: "é".repeat(length) };
     assertEquals((await workshop.call("POST /v1/pets", { json })).status, status);
   }
+});
+
+test("an account can store as much with animals as the table of threats says, and no more", async () => {
+  const sizes: number[] = [];
+  for (const character of ["🐶", '"']) {
+    await using workshop = await Workshop.open(OF_PETS);
+    const before = await bytesOf(workshop.kv);
+    const body = `{"name":${
+      JSON.stringify(character.repeat(255))
+    },"categoryId":${MIN_INT64},"status":"available"}`;
+    const headers = { ...JSON_TYPE, "idempotency-key": "k".repeat(255) };
+    assertEquals((await workshop.call("POST /v1/pets", { body, headers })).status, 201);
+    sizes.push(await bytesOf(workshop.kv) - before);
+  }
+
+  const megabytes = Math.ceil(Math.max(...sizes) * 1_000 / 1e6);
+  const table = await Deno.readTextFile(`${ROOT}/tests/security/README.md`);
+  assertStringIncludes(table, ` or ${megabytes} MB of animals`);
 });
 
 test("getPet() announces its removal in 2030, and returns 410 from then on", async () => {

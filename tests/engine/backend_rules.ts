@@ -43,7 +43,7 @@ export function testBackend(name: string, open: (kv: Deno.Kv, options: BackendOp
   });
 
   Deno.test(`${name}.probe() writes one row of the backend, and fails while commits hang or fail`, async () => {
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
     const [kv, network] = [new FakeKv(), calmNetwork()];
     const backend = backendOn(kv, network);
     for (let count = 0; count < 3; count++) await backend.probe();

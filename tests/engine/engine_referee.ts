@@ -425,7 +425,7 @@ export async function referee(openServer?: OpenServer): Promise<void> {
   const { random } = Math;
   const answers = new Map<string, number>();
   for (let seed = FIRST; seed < FIRST + HISTORIES; seed++) {
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
     const referee = new Referee(seed, time, openServer);
     Math.random = seededRandom(seed);
     try {
@@ -434,6 +434,7 @@ export async function referee(openServer?: OpenServer): Promise<void> {
     } catch (error) {
       throw new Error(`Seed ${seed}`, { cause: error });
     } finally {
+      time.clear();
       Math.random = random;
     }
     for (const { answer, committed } of referee.calls) {

@@ -18,7 +18,7 @@ const setRow: Build = (operation) => operation.set(ROW, 1);
 testBackend("FileBackend", onFile);
 
 /** A file whose handles tests can disturb, in virtual time. */
-class Fixture implements Disposable {
+class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   /** What happens to commits, and to reads. */
@@ -43,13 +43,13 @@ class Fixture implements Disposable {
     return { doubt, end: resolve };
   }
 
-  [Symbol.dispose](): void {
-    this.time[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
 Deno.test("FileBackend.commit() builds a commit again while another process has locked the file", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { backend, network, time, kv } = fixture;
   let builds = 0;
   network.commit = (apply) => builds < 3 ? locked() : Promise.resolve(apply());
@@ -64,7 +64,7 @@ Deno.test("FileBackend.commit() builds a commit again while another process has 
 
 for (const [how, ok] of [["applies", true], ["fails", false]] as const) {
   Deno.test(`CommitInDoubt.findOut() on a file waits until its commit ${how}`, async () => {
-    using fixture = new Fixture();
+    await using fixture = new Fixture();
     const { kv, time } = fixture;
     const { doubt, end } = await fixture.giveUp();
     const finding = doubt.findOut(() => true);
@@ -80,7 +80,7 @@ for (const [how, ok] of [["applies", true], ["fails", false]] as const) {
 }
 
 Deno.test("CommitInDoubt.findOut() asks at least once, and again for ten seconds while a caller may wait", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   let start = 0;
   for (
     const [mayWait, ms] of [
@@ -100,7 +100,7 @@ Deno.test("CommitInDoubt.findOut() asks at least once, and again for ten seconds
 });
 
 Deno.test("FileBackend delays writes while one hangs, but not reads, and sends no more at their deadline", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { backend, time, kv } = fixture;
   const { end } = await fixture.giveUp();
 
@@ -116,7 +116,7 @@ Deno.test("FileBackend delays writes while one hangs, but not reads, and sends n
 });
 
 Deno.test("FileBackend delays reads until every one that hangs has ended", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { backend, time, network } = fixture;
   const sent: (() => void)[] = [];
   network.read = () => new Promise((resolve) => void sent.push(resolve));
@@ -137,7 +137,7 @@ Deno.test("FileBackend delays reads until every one that hangs has ended", async
 });
 
 Deno.test("FileBackend gives an operation that another one delayed only what is left of its deadline", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { backend, time, network } = fixture;
   network.read = () => pause(DEADLINE + 60);
   const first = assertRejects(() => backend.getMany([ROW]), DeadlineExceeded);
@@ -145,10 +145,11 @@ Deno.test("FileBackend gives an operation that another one delayed only what is 
   await first;
 
   await assertRejects(() => time.until(backend.getMany([ROW]), DEADLINE), DeadlineExceeded);
+  await time.advance(DEADLINE + 60);
 });
 
 Deno.test("FileBackend.close() closes its handles, except one on which an operation hangs", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { end } = await fixture.giveUp();
 
   await fixture.backend.close();
@@ -161,7 +162,7 @@ Deno.test("FileBackend.close() closes its handles, except one on which an operat
 });
 
 Deno.test("FileBackend.probe() writes little, but after a write had no room, as much as the largest row", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { backend, network, time } = fixture;
   const probes: number[] = [];
   let room = 50_000;
@@ -244,11 +245,25 @@ Deno.test("Store.fileSize includes the write-ahead log", async () => {
   const { size: logSize } = await Deno.stat(`${path}-wal`);
 
   {
-    using database = new DatabaseSync(path);
+    using database = new DatabaseSync(path, { timeout: 60_000 });
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
   const { size: mainSize } = await Deno.stat(path);
   assertEquals([size, store.fileSize, size - before > 120_000], [mainSize + logSize, mainSize, true]);
+  await store.close();
+});
+
+Deno.test("openStore() calls `onLost` if another file takes the place of the KV file, and keeps no file open", async () => {
+  await using folder = new Folder();
+  const path = `${folder.path}/things.kv`;
+  const { promise: lost, resolve: onLost } = Promise.withResolvers<StoreUnavailable>();
+  const store = await openStore(path, { ...CREATE, onLost });
+  await Deno.copyFile(path, `${path}.new`);
+
+  await Deno.rename(`${path}.new`, path);
+
+  assertEquals((await lost).logReason.startsWith("The KV file was removed or replaced"), true);
+  await assertRejects(() => store.probe(), StoreUnavailable, "was removed or replaced");
   await store.close();
 });
 
@@ -269,12 +284,14 @@ Deno.test("openStore() explains in one line why a file cannot be used, and creat
   const at = (name: string) => `${folder.path}/${name}`;
   await Deno.writeTextFile(at("file"), "This is no database. ".repeat(1_000));
   await Deno.writeTextFile(at("empty"), "");
+  await Deno.writeTextFile(at("moved.kv-wal"), "rows");
   await new Deno.Command("mkfifo", { args: [at("pipe")] }).output();
   {
     using kv = await Deno.openKv(at("foreign.kv"));
     await kv.set(["schema"], encodeJson({ version: 9 }));
   }
-  const before = folder.names();
+  const names = () => folder.names().filter((name) => name === "moved.kv-wal" || !/-(wal|shm)$/.test(name));
+  const before = names();
   const withFolder = { ...CREATE, makesFolder: true };
 
   for (
@@ -291,6 +308,11 @@ Deno.test("openStore() explains in one line why a file cannot be used, and creat
         CREATE,
         `there is no folder ${at("new/")}, and only the folder of the default KV_PATH is created.`,
       ],
+      [
+        at("moved.kv"),
+        CREATE,
+        `there is no such file, but ${at("moved.kv")}-wal, which has its newest rows: move the file back, `,
+      ],
       [at("file/none.kv"), CREATE, `there is no folder ${at("file/")}, `],
       [at("file/none.kv"), withFolder, `the folder ${at("file/")} cannot be created: `],
       [at("file/none.kv"), FIND, ""],
@@ -301,7 +323,7 @@ Deno.test("openStore() explains in one line why a file cannot be used, and creat
     assertEquals(message.startsWith(`The KV ${path} cannot be used: ${reason}`), true, message);
     assertEquals(message.includes("\n"), false, message);
   }
-  assertEquals(folder.names().filter((name) => !/-(wal|shm)$/.test(name)), before);
+  assertEquals(names(), before);
   assertEquals(await Deno.readTextFile(at("empty")), "");
 });
 

@@ -18,7 +18,7 @@ const ROW = ["row"];
 const setRow: Build = (operation) => operation.set(ROW, 1);
 
 /** A store on a KV that tests can disturb. Its release knows the schema versions 1 and 2. */
-class Fixture implements Disposable {
+class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   disturbance: Disturbance = {};
@@ -42,8 +42,8 @@ class Fixture implements Disposable {
     return this.set(SCHEMA, encodeJson({ version, revision }));
   }
 
-  [Symbol.dispose](): void {
-    this.time[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
@@ -66,7 +66,7 @@ Deno.test("Store reads one row, several in the order of the given keys, and a ra
 });
 
 Deno.test("Store.commit() works under each known schema version, and adopts the row when only that has changed", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { kv, store } = fixture;
   for (const version of [1, 1, 2, 1]) {
     let builds = 0;
@@ -81,7 +81,7 @@ Deno.test("Store.commit() works under each known schema version, and adopts the 
 });
 
 Deno.test("Store.commit() returns the checked rows, if one of them has changed together with the schema's", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   await fixture.setSchema(1);
   await fixture.set(ROW, 7);
 
@@ -103,7 +103,7 @@ Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
     ({ kv }) => kv.connect().atomic().delete(SCHEMA).commit(),
   ],
 ])("Store.commit() sends nothing once the schema has %s, and reports that", async (_, reason, change) => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { kv, store } = fixture;
   await fixture.setSchema(1);
   await fixture.time.until(store.commit(() => {}), 10);
@@ -119,7 +119,7 @@ Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
 });
 
 Deno.test("RoundTrip.isFar is true for a slow KV with several lanes, so never for a file", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   for (const [lanes, ms, isFar] of [[3, 150, true], [3, 1, false], [1, 150, false]] as const) {
     const trip = new RoundTrip({ lanes });
 
@@ -183,7 +183,7 @@ Deno.test("requireSchema() accepts a KV that another process sets up just before
 
 Deno.test("withDeadline() resolves to the value, or rejects once the deadline has passed", async () => {
   assertEquals(await withDeadline(Promise.resolve(7), 60_000), 7);
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const late = withDeadline(hang(), 250);
 
   await assertRejects(() => time.until(late, 249), Error, "within 249 ms");
@@ -243,7 +243,7 @@ Deno.test("retried() repeats an attempt until it returns anything but AGAIN, or 
 });
 
 Deno.test("retried() pauses longer after each attempt, up to 20 ms, and gives up after the deadline", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const { random } = Math;
   using _longest = { [Symbol.dispose]: () => Math.random = random };
   Math.random = () => 1;

@@ -191,7 +191,7 @@ Deno.test("run() rereads changed rows after a conflict and retries the other tra
 });
 
 Deno.test("run() lets a refused transaction decide again before later ones", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const kv = new FakeKv();
   const process = Process.on(kv);
   process.beforeCommit(1, async () => {
@@ -230,7 +230,7 @@ for (const [why, transaction, refuse] of REFUSALS) {
   });
 
   Deno.test(`run() gives up after five seconds of refusals, and has written nothing, if ${why}`, async () => {
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
     const kv = new FakeKv();
     const process = Process.on(kv);
     process.disturbance = { commit: async () => (await pause(100), await refuse(kv)) };
@@ -268,7 +268,7 @@ Deno.test("Ids draws ids from 1 in call order, also more at once than a range ha
 });
 
 Deno.test("Ids draws only whole numbers while its ranges shrink", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const one = new Drawing();
   const drawn = await time.until(one.draw(39), 1_000);
 
@@ -310,7 +310,7 @@ Deno.test("Ids draws each id once, in ascending order per process, even after on
 });
 
 Deno.test("Ids.next() draws from the range that is left while the next one cannot be taken, and works again", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const one = new Drawing();
   const { process, ids } = one;
   await ids.next();
@@ -326,7 +326,7 @@ Deno.test("Ids.next() draws from the range that is left while the next one canno
 });
 
 Deno.test("Ids.settle() gives back only ids above those that another process has taken", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const kv = new FakeKv();
   const [one, two] = [new Drawing(kv), new Drawing(kv)];
   await one.draw(1);

@@ -12,7 +12,7 @@ import { setImmediate } from "node:timers/promises";
 import { batched, type BatchOptions } from "../../src/engine/batch.ts";
 
 /** Two watched rows, one of which another process changes, in virtual time. */
-class Fixture implements Disposable {
+class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly versions: Versions;
@@ -46,13 +46,13 @@ class Fixture implements Disposable {
     await this.time.until(Promise.resolve(this.versions.check()), ms);
   }
 
-  [Symbol.dispose](): void {
-    this.time[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
 Deno.test("Versions.check() updates every watched row, with one read for simultaneous calls", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { versions, row, none } = fixture;
   for (let round = 1; round <= 3; round++) {
     const version = await fixture.change();
@@ -64,7 +64,7 @@ Deno.test("Versions.check() updates every watched row, with one read for simulta
 });
 
 Deno.test("Versions.check() waits for a read that starts after the call", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   fixture.latency = 100;
   const early = fixture.versions.check();
   await fixture.time.advance(50);
@@ -78,7 +78,7 @@ Deno.test("Versions.check() waits for a read that starts after the call", async 
 });
 
 Deno.test("Versions.check() and noteVersion() never lower a known version", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const version = await fixture.change();
   noteVersion(fixture.row, `${version}1`);
 
@@ -89,7 +89,7 @@ Deno.test("Versions.check() and noteVersion() never lower a known version", asyn
 });
 
 Deno.test("Versions.check() returns at once after a recent read and reads again in the background", async () => {
-  using fixture = new Fixture(1_000);
+  await using fixture = new Fixture(1_000);
   const { versions, row, time } = fixture;
   fixture.latency = 200;
   await fixture.check(300);
@@ -109,7 +109,7 @@ Deno.test("Versions.check() returns at once after a recent read and reads again 
 });
 
 Deno.test("Versions.check() runs one read at a time in the background, however many calls arrive", async () => {
-  using fixture = new Fixture(1_000);
+  await using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
   fixture.latency = 200;
   await fixture.check(300);
@@ -125,7 +125,7 @@ Deno.test("Versions.check() runs one read at a time in the background, however m
 });
 
 Deno.test("Versions.check() ignores failed background reads until the last good read is too old", async () => {
-  using fixture = new Fixture(1_000);
+  await using fixture = new Fixture(1_000);
   const { versions, time } = fixture;
   await fixture.check(10);
   fixture.isBroken = true;

@@ -1,50 +1,65 @@
-// Makes a fork with a product by the steps of src/README.md, lets it take a later release, and checks it before and after.
-// With --all, also makes forks without the optional parts, and without KV servers.
+// Makes a fork with a product by the steps of src/README.md, lets it take a later release with the commands there, and
+// checks it before and after. With --all, also forks without the optional parts, and without KV servers.
+import { assertEquals, assertMatch } from "@std/assert";
 import { copyCheckout, leaveOut, leaveOutRemote, rewrite } from "../process/checkout.ts";
-import { GENERATED } from "../tables.ts";
-import { makeLaterRelease } from "./later_release.ts";
+import { BLOCK, GENERATED } from "../tables.ts";
+import { addRemovedFiles, makeLaterRelease } from "./later_release.ts";
 
-/** Folders of tests that are about optional parts, and files of them. */
-const OF_PARTS = ["tests/messages", "tests/page", "tests/browser"];
+/** Folders of the optional parts. */
+const OF_PARTS = ["src/messages", "src/page", "tests/messages", "tests/page", "tests/browser"];
+const OF_REMOTE = ["src/engine/remote", "tests/engine/remote"];
 /** Folders of tests of the service, but not of its libraries, which know no part. */
 const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"];
 /** Folders of tests of what uses the store. */
 const OF_STORE = ["resource", "limits", "accounts", "messages", "app", "process"];
-/** The folders of an adopter. */
-const OWN = /^(?:src|tests)\/catalogue\//;
+/** What is an adopter's. */
+const OWN = ["README.md", "src/catalogue", "tests/catalogue"];
+const PROSE = "Rooms and bookings of them, for an office.";
 
-await inCopy(async (folder) => {
-  await git(folder, "init", "-q", "-b", "releases");
-  await commit(folder, "A release");
-  await git(folder, "switch", "-q", "-c", "product");
-  await makeProduct(folder);
-  await check(folder, ["task", "test"]);
-  await commit(folder, "A product");
-  await git(folder, "switch", "-q", "releases");
-  await makeLaterRelease(folder);
-  await deno(folder, "task", "docs");
-  await commit(folder, "A later release");
-  await git(folder, "switch", "-q", "product");
-  await take(folder, "releases");
-  await check(folder, ["task", "test"]);
+/** The author of commits. */
+const IDENTITY = Object.fromEntries(
+  ["AUTHOR", "COMMITTER"].flatMap((
+    who,
+  ) => [[`GIT_${who}_NAME`, "fork"], [`GIT_${who}_EMAIL`, "fork@localhost"]]),
+);
+/** The folder of this Deno, which commands of the guide call. */
+const DENO = Deno.execPath().replace(/\/[^/]*$/, "");
+
+/** A copy of the checkout with releases, and a fork of it. */
+interface Copies {
+  readonly upstream: string;
+  readonly fork: string;
+}
+
+await inCopies(async ({ upstream, fork }) => {
+  await makeProduct(fork);
+  await check(fork, ["task", "test"]);
+  await commit(fork, "A product");
+  await release(upstream);
+  await take({ upstream, fork });
+  assertEquals((await Deno.readTextFile(`${fork}/README.md`)).match(PROSE)?.length, 1);
+  await check(fork, ["task", "test"]);
 });
 if (Deno.args.includes("--all")) {
-  await inCopy(async (folder) => {
-    for (const part of ["messages", "page"]) await leaveOut(folder, part);
-    for (const name of OF_PARTS) await Deno.remove(`${folder}/${name}`, { recursive: true });
+  await inCopies(async ({ upstream, fork }) => {
+    for (const part of ["messages", "page"]) await leaveOut(fork, part);
     await rewrite(
-      `${folder}/deno.json`,
+      `${fork}/deno.json`,
       (text) =>
         text.replace(/^ +"messages": \{[^}]*\},\n/m, "")
           .replace(/ && deno check [^&]*tests\/browser(?=[" ])/, ""),
     );
-    await deno(folder, "task", "docs");
-    await check(folder, testing(OF_SERVICE));
+    await leaveOutFolders(fork, OF_PARTS);
+    await release(upstream);
+    await take({ upstream, fork }, OF_PARTS);
+    await check(fork, testing(OF_SERVICE));
   });
-  await inCopy(async (folder) => {
-    await leaveOutRemote(folder);
-    await Deno.remove(`${folder}/tests/engine/remote`, { recursive: true });
-    await check(folder, testing(OF_STORE));
+  await inCopies(async ({ upstream, fork }) => {
+    await leaveOutRemote(fork);
+    await leaveOutFolders(fork, OF_REMOTE);
+    await release(upstream);
+    await take({ upstream, fork }, OF_REMOTE);
+    await check(fork, testing(OF_STORE));
   });
 }
 
@@ -52,6 +67,7 @@ if (Deno.args.includes("--all")) {
 async function makeProduct(folder: string): Promise<void> {
   const [from, to] = [import.meta.dirname, `${folder}/src/catalogue`];
   await Deno.remove(`${to}/pets.ts`);
+  await Deno.remove(`${folder}/tests/catalogue/pets_test.ts`);
   await Deno.mkdir(`${to}/parts`);
   for (const name of ["catalogue", "rooms", "bookings", "plans", "parts/cancellations"]) {
     const text = await Deno.readTextFile(`${from}/catalogue/${name}.ts`);
@@ -71,25 +87,71 @@ async function makeProduct(folder: string): Promise<void> {
         .replace(/(?<=tagline: ").*(?=")/, "rooms for everyone")
         .replace(/(?<=SUMMARY =\s+").*(?=")/, "Meeting rooms and their bookings over HTTP."),
   );
+  await rewrite(`${folder}/README.md`, (text) => text.replace(/^A finished [^]*?(?=^## )/m, `${PROSE}\n\n`));
+  await rewrite(`${to}/removed.md`, (text) => `${text}\nChanged by the product.\n`);
   await deno(folder, "fmt", "--quiet");
   await deno(folder, "task", "docs");
   const changed = (await git(folder, "status", "--porcelain", "-uall")).split("\n").map((line) =>
     line.slice(3)
   );
-  const others = changed.filter((path) => path !== "" && !OWN.test(path) && !GENERATED.includes(path));
-  if (others.length > 0) throw new Error(`The product changes ${others.join(", ")}`);
+  const others = changed.filter((path) => path !== "" && !isOwn(path) && !GENERATED.includes(path));
+  assertEquals(others, [], "changed by the product");
 }
 
-/** Merges a release as the guide says. Throws if there are conflicts in other files than generated ones. */
-async function take(folder: string, release: string): Promise<void> {
-  const merge = new Deno.Command("git", { args: ["merge", "-q", "--no-commit", release], cwd: folder });
-  await merge.output();
-  const conflicts = (await git(folder, "diff", "--name-only", "--diff-filter=U")).split("\n").filter(Boolean);
-  const others = conflicts.filter((path) => !GENERATED.includes(path));
-  if (others.length > 0) throw new Error(`A release conflicts in ${others.join(", ")}`);
-  if (conflicts.length > 0) await git(folder, "checkout", "-q", "--theirs", ...conflicts);
+/** Leaves folders out of a fork. */
+async function leaveOutFolders(folder: string, left: readonly string[]): Promise<void> {
+  for (const name of left) await Deno.remove(`${folder}/${name}`, { recursive: true }).catch(() => {});
   await deno(folder, "task", "docs");
-  await commit(folder, "The later release is taken");
+  await commit(folder, "Less");
+}
+
+/** Commits a later release. */
+async function release(folder: string): Promise<void> {
+  await makeLaterRelease(folder);
+  await deno(folder, "task", "docs");
+  await commit(folder, "A later release");
+}
+
+/**
+ * Takes a release with the commands of the guide, and commits it. Throws if the fork then lacks something of the release,
+ * or has something of it in its own files or in folders that it has left out.
+ */
+async function take({ upstream, fork }: Copies, left: readonly string[] = []): Promise<void> {
+  const guide = await Deno.readTextFile(`${fork}/src/README.md`);
+  const section = /^### Later releases\n[^]*?(?=^##)/m.exec(guide)?.[0] ?? "";
+  const [usual = "", leavingOut = ""] = section.matchAll(/^```sh\n([^]*?)^```$/gm).map(([, text]) => text);
+  const lines = usual.trim().replace("URL", upstream).split("\n");
+  const again = leavingOut.replace(/(?<=--ignore-unmatch ).*/, left.join(" "));
+  const script = lines.toSpliced(-1, 0, ...(left.length > 0 ? [again] : [])).join("\n");
+  const env = { ...IDENTITY, GIT_EDITOR: "true", PATH: `${DENO}:${Deno.env.get("PATH")}` };
+  const { success } = await new Deno.Command("bash", { args: ["-c", script], cwd: fork, env }).spawn().status;
+  assertEquals(success, true, script);
+
+  assertEquals(await git(fork, "status", "--porcelain"), "", "not committed");
+  assertEquals(await git(fork, "diff", "--name-only", "HEAD^1", "HEAD", "--", ...OWN.slice(1), ...left), "");
+  const [before, after] = await Promise.all(
+    ["HEAD^1", "HEAD"].map((commit) => git(fork, "show", `${commit}:README.md`)),
+  );
+  assertEquals(proseOf(after ?? ""), proseOf(before ?? ""));
+  assertMatch(after ?? "", /Check a motto/);
+  // What differs from the release is what the fork had changed before, or generated.
+  const base = (await git(fork, "merge-base", "HEAD^1", "HEAD^2")).trim();
+  const changed = (await git(fork, "diff", "--name-only", base, "HEAD^1")).split("\n");
+  const differing = (await git(fork, "diff", "--name-only", "HEAD^2", "HEAD")).split("\n");
+  const isExpected = (path: string) =>
+    changed.includes(path) || isOwn(path) || GENERATED.includes(path) ||
+    left.some((name) => path.startsWith(`${name}/`));
+  assertEquals(differing.filter((path) => !isExpected(path)), []);
+}
+
+/** What a README says outside of the blocks that `deno task docs` writes. */
+function proseOf(text: string): string {
+  return text.replaceAll(BLOCK, "");
+}
+
+/** Whether a file is an adopter's. */
+function isOwn(path: string): boolean {
+  return OWN.some((own) => path === own || path.startsWith(`${own}/`));
 }
 
 /** Arguments of `deno` that run the tests in these folders, and those of the whole. */
@@ -99,12 +161,18 @@ function testing(names: readonly string[]): readonly string[] {
   return ["test", "--config", "tests/deno.json", "-P", "--parallel", ...folders, ...whole];
 }
 
-/** Does some work in a temporary copy of the checkout. */
-async function inCopy(work: (folder: string) => Promise<void>): Promise<void> {
+/** Does some work in a temporary copy of the checkout, with a commit of its own, and in a clone of that. */
+async function inCopies(work: (copies: Copies) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "fork_" });
+  const [upstream, fork] = [`${folder}/upstream`, `${folder}/fork`];
   try {
-    await copyCheckout(folder);
-    await work(folder);
+    await Deno.mkdir(upstream);
+    await copyCheckout(upstream);
+    await addRemovedFiles(upstream);
+    await git(upstream, "init", "-q", "-b", "main");
+    await commit(upstream, "A release");
+    await git(folder, "clone", "-q", upstream, fork);
+    await work({ upstream, fork });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -122,9 +190,7 @@ async function deno(cwd: string, ...args: string[]): Promise<void> {
 
 /** Runs Git. Resolves to its output. */
 async function git(cwd: string, ...args: string[]): Promise<string> {
-  const config = ["-c", "user.name=fork", "-c", "user.email=fork@localhost"];
-  const { success, stdout, stderr } = await new Deno.Command("git", { args: [...config, ...args], cwd })
-    .output();
+  const { success, stdout, stderr } = await new Deno.Command("git", { args, cwd, env: IDENTITY }).output();
   if (!success) throw new Error(`git ${args.join(" ")} failed: ${new TextDecoder().decode(stderr)}`);
   return new TextDecoder().decode(stdout);
 }

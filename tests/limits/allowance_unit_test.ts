@@ -16,7 +16,7 @@ import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { upTo } from "../support/client.ts";
-import { calmNetwork, fail, FakeKv, hang, type Network, onFile } from "../support/fake_kv.ts";
+import { calmNetwork, fail, FakeKv, type Network, onFile } from "../support/fake_kv.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
 /** A holder of limits that is no account. */
@@ -36,11 +36,12 @@ const SMALL = { minute: 2, day: 9 };
 const LATER = NOON + 60_000;
 
 /** A KV with one tenant, and a process that knows it. */
-class Tenancy implements Disposable {
+class Tenancy implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly fake: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
   readonly kv: Deno.Kv = this.fake.connect(this.network);
+  readonly #end: PromiseWithResolvers<void> = Promise.withResolvers();
   now = NOON;
   readonly transactions: Transactions;
   readonly permits: Permits<Tenant>;
@@ -128,13 +129,20 @@ class Tenancy implements Disposable {
     return Array.from({ length: count }, () => this.decide());
   }
 
+  /** What a commit does that hangs until the end of the test, and then fails. */
+  readonly hang: Network["commit"] = () => this.#end.promise.then(fail);
+
   /** Gives everything back. */
   settle(): Promise<void> {
     return this.time.until(this.permits.settle(), 10_000);
   }
 
-  [Symbol.dispose](): void {
-    this.time[Symbol.dispose]();
+  /** Ends when everything is written. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    Object.assign(this.network, calmNetwork());
+    this.#end.resolve();
+    await this.time.advance(20_000);
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
@@ -152,7 +160,7 @@ Deno.test.each([
   ["a later minute", { minute: LATER, used: 0 }, { used: 0, usedToday: 1 }],
   ["a window after a reset", { epoch: 1 }, { used: 2, usedToday: 2 }],
 ])("Allowance.giveBack() gives a used permit back once, in %s", async (_, change, expected) => {
-  using tenancy = new Tenancy(SMALL);
+  await using tenancy = new Tenancy(SMALL);
   const [decision] = await tenancy.grantTwo();
   await tenancy.change(change);
   tenancy.learn();
@@ -168,7 +176,7 @@ Deno.test.each([
 });
 
 Deno.test("Allowance decides again if its row has changed, and only the last decision has an effect", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   const [decision] = await tenancy.grantTwo();
   atNextCommit(tenancy.network, async (apply) => {
     await tenancy.change({ used: tenancy.usage.used + 100 });
@@ -182,16 +190,16 @@ Deno.test("Allowance decides again if its row has changed, and only the last dec
 });
 
 Deno.test("Allowance.decideFromMemory() hands out only what is left of the lease", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   const { left } = tenancy.allowance;
-  tenancy.network.commit = hang;
+  tenancy.network.commit = tenancy.hang;
 
   assertEquals(tenancy.decideAll(20).filter((one) => one !== undefined).length, left);
 });
 
 Deno.test("Allowance keeps a lease while it is in use, and gives it back once it is not", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   for (let count = 0; count < 10; count++) {
     await tenancy.time.advance(240);
@@ -208,7 +216,7 @@ Deno.test("Allowance keeps a lease while it is in use, and gives it back once it
 });
 
 Deno.test("Allowance renews a lease that is low after a renewal that needed no more permits", async () => {
-  using tenancy = new Tenancy({ minute: 60, day: 99 });
+  await using tenancy = new Tenancy({ minute: 60, day: 99 });
   for (const count of [20, 1]) await tenancy.time.until(tenancy.ask(count), 1_000);
   tenancy.decide();
   await tenancy.time.advance(300);
@@ -224,7 +232,7 @@ Deno.test.each<[what: string, Partial<Usage>, left: number, used: number]>([
   ["keeps a lease in use, even if it loses a race when it renews it", { used: 111 }, 9, 111],
   ["gives a lease in use back if a window has become full", { used: 1_000, noLeasesUntil: LATER }, 0, 991],
 ])("Allowance %s", async (_, usage, left, used) => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   tenancy.decide();
   await tenancy.change(usage);
@@ -235,10 +243,10 @@ Deno.test.each<[what: string, Partial<Usage>, left: number, used: number]>([
 });
 
 Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commit may have applied", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   const { leased } = tenancy.usage;
-  tenancy.network.commit = (apply) => (apply(), hang());
+  tenancy.network.commit = (...given) => (given[0](), tenancy.hang(...given));
   const requests = tenancy.permits.settle();
   await tenancy.time.advance(20_000);
   tenancy.network.commit = calmNetwork().commit;
@@ -250,7 +258,7 @@ Deno.test("Allowance gives nothing back twice, and hands out nothing, if a commi
 });
 
 Deno.test("Allowance writes later what a run that fails does not write, and what comes back during the run", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   const decisions = await tenancy.time.until(tenancy.ask(200), 1_000);
   tenancy.decide();
   tenancy.network.commit = async () => {
@@ -268,7 +276,7 @@ Deno.test("Allowance writes later what a run that fails does not write, and what
 });
 
 Deno.test("Allowance waits two seconds after a failure before it gives permits back", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.time.until(tenancy.ask(200), 1_000);
   let tries = 0;
   tenancy.network.commit = async () => {
@@ -282,7 +290,7 @@ Deno.test("Allowance waits two seconds after a failure before it gives permits b
 });
 
 Deno.test("Allowance rejects waiting requests if a run fails, and grants the next ones", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   tenancy.network.commit = fail;
   const failed = await tenancy.time.until(Promise.allSettled([tenancy.ask(1), tenancy.ask(1)]), 20_000);
   tenancy.network.commit = calmNetwork().commit;
@@ -299,7 +307,7 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, cou
 ])("Allowance %s refusals from before %s, whether a run or a request reads that", async (...row) => {
   const [, , usage, tenant, counted] = row;
   for (const isRead of [false, true]) {
-    using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+    await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
     assertEquals(tenancy.decideAll(3), Array(3).fill("minute"));
 
     await tenancy.change(usage, tenant);
@@ -311,7 +319,7 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, cou
 });
 
 Deno.test("Allowance counts each refusal once, including those during a run", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   tenancy.decideAll(3);
   atNextCommit(tenancy.network, (apply) => {
     assertEquals(tenancy.decideAll(2), ["minute", "minute"]);
@@ -324,7 +332,7 @@ Deno.test("Allowance counts each refusal once, including those during a run", as
 });
 
 Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to a transaction", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   assertEquals(tenancy.decide(), "minute");
   await tenancy.time.advance(5_001);
 
@@ -336,18 +344,18 @@ Deno.test("Allowance.decideFromMemory() leaves the refusal that starts a ban to 
 });
 
 Deno.test("Allowance.decideFromMemory() also counts the strikes that a run is writing, until it has failed", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   tenancy.decide();
   await tenancy.time.advance(5_001);
   tenancy.decideAll(9);
-  atNextCommit(tenancy.network, hang);
+  atNextCommit(tenancy.network, tenancy.hang);
   await tenancy.time.advance(300);
 
   assertEquals([tenancy.decide(), tenancy.usage.strikes], [undefined, 0]);
 });
 
 Deno.test("Allowance counts no strikes in a minute that is over, and judges the next one anew", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   tenancy.decide();
   await tenancy.time.advance(5_001);
   tenancy.decideAll(9);
@@ -366,7 +374,7 @@ Deno.test("Allowance counts no strikes in a minute that is over, and judges the 
 });
 
 Deno.test("Allowance.decideFromMemory() refuses nobody while a permit may come back", async () => {
-  using tenancy = new Tenancy(SMALL);
+  await using tenancy = new Tenancy(SMALL);
   const [decision] = await tenancy.grantTwo();
   assertEquals([tenancy.counts, tenancy.decide()], [[2, 0], "minute"]);
 
@@ -382,7 +390,7 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, str
   ["refuses nothing", "the account has changed", {}, { credential: "key" }, undefined],
 ])("Allowance.decideFromMemory() %s after requests waited in vain, if %s", async (...row) => {
   const [, , usage, tenant, outcome] = row;
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   assertEquals(tenancy.decide(), undefined);
   const before = tenancy.time.now;
   assertEquals(await tenancy.outcomes(2), ["minute", "minute"]);
@@ -395,12 +403,13 @@ Deno.test.each<[what: string, when: string, Partial<Usage>, Partial<Tenant>, str
 });
 
 Deno.test("Allowance.decideFromMemory() refuses at once, until its window ends, if permits can come back to another only", async () => {
-  using minute = new Tenancy(SMALL, { used: 2, usedToday: 2, leasedToday: 1 });
-  assertEquals(minute.decide(), "minute");
-  minute.now = LATER;
-  assertEquals(minute.decide(), undefined);
-  minute[Symbol.dispose]();
-  using day = new Tenancy(SMALL, { usedToday: 9, leasedToday: 1 });
+  {
+    await using minute = new Tenancy(SMALL, { used: 2, usedToday: 2, leasedToday: 1 });
+    assertEquals(minute.decide(), "minute");
+    minute.now = LATER;
+    assertEquals(minute.decide(), undefined);
+  }
+  await using day = new Tenancy(SMALL, { usedToday: 9, leasedToday: 1 });
   assertEquals([day.decide(), await day.outcomes(1), day.decide()], [undefined, ["day"], "day"]);
   day.now = NOON + 43_200_000;
   assertEquals(day.decide(), undefined);
@@ -410,7 +419,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>]>([
   ["has new limits", { used: 3 }, { limits: { minute: 3, day: 9 } }],
   ["was reset", { epoch: 1 }, {}],
 ])("Allowance lets requests wait again if a run finds that its account %s", async (_, usage, tenant) => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   assertEquals(await tenancy.outcomes(1), ["minute"]);
   await tenancy.change(usage, tenant);
   const request = tenancy.ask(1);
@@ -422,7 +431,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>]>([
 });
 
 Deno.test("Allowance.decideFromMemory() refuses nobody on rows read before other processes had to give permits back", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 1, leasedToday: 1 });
   await tenancy.change({ used: 1, usedToday: 1, leased: 0, leasedToday: 0 });
   await tenancy.time.advance(2 * RETURN_TIME);
 
@@ -432,7 +441,7 @@ Deno.test("Allowance.decideFromMemory() refuses nobody on rows read before other
 });
 
 Deno.test("Allowance lets nobody wait longer for a window, whatever its counts do", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2, leased: 2, leasedToday: 2 });
   await tenancy.time.advance(2_000);
   await tenancy.change({ used: 1, leased: 1 });
   assertEquals(await tenancy.outcomes(1), ["ok"]);
@@ -444,7 +453,7 @@ Deno.test("Allowance lets nobody wait longer for a window, whatever its counts d
 });
 
 Deno.test("Allowance tries again every 50 ms for waiting requests, and at once if a permit comes back", async () => {
-  using tenancy = new Tenancy({ minute: 400, day: 9_000 });
+  await using tenancy = new Tenancy({ minute: 400, day: 9_000 });
   const [first, second] = await tenancy.grantTwo();
   await tenancy.time.advance(5_000);
   await tenancy.change({ used: 400, leased: 1, leasedToday: 1 });
@@ -465,7 +474,7 @@ Deno.test("Allowance tries again every 50 ms for waiting requests, and at once i
 Deno.test.each([0, 1, 2, 3])(
   "Allowance starts a run for requests that find the lease empty when they ask again, %i microtasks later",
   async (microtasks) => {
-    using tenancy = new Tenancy();
+    await using tenancy = new Tenancy();
     const send = async (): Promise<Decision> => {
       const at = performance.now();
       const decision = await tenancy.allowance.decideInRun({ credential: "key", now: tenancy.now, at });
@@ -485,7 +494,7 @@ Deno.test.each([0, 1, 2, 3])(
 );
 
 Deno.test("Allowance refuses no request without a commit that arrived after its rows were read", async () => {
-  using tenancy = new Tenancy(SMALL, { bannedUntil: LATER });
+  await using tenancy = new Tenancy(SMALL, { bannedUntil: LATER });
   const { promise, resolve } = Promise.withResolvers<(Decision | typeof AGAIN)[]>();
   const { kv, kv: { getMany } } = tenancy;
   kv.getMany = async (keys) => {
@@ -502,7 +511,7 @@ Deno.test("Allowance refuses no request without a commit that arrived after its 
 });
 
 Deno.test("Allowance counts a refusal as told only once its commit has applied", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 2 });
   atNextCommit(tenancy.network, async (apply) => {
     await tenancy.change({ used: 1 });
     return apply();
@@ -516,7 +525,7 @@ Deno.test("Allowance counts a refusal as told only once its commit has applied",
 });
 
 Deno.test("Allowance.learn() ignores older rows, so that a change stays known", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   const before = tenancy.state;
   await tenancy.change({}, { credential: "new" });
   await tenancy.change({ used: 5 });
@@ -529,7 +538,7 @@ Deno.test("Allowance.learn() ignores older rows, so that a change stays known", 
 });
 
 Deno.test("Allowance drops everything if its holder is missing, and requests are recognized anew", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   const [decision] = await tenancy.grantTwo();
   await tenancy.change({}, { limits: SMALL });
   tenancy.learn();
@@ -544,7 +553,7 @@ Deno.test("Allowance drops everything if its holder is missing, and requests are
 });
 
 Deno.test("Allowance grants nothing to a credential that no longer opens its account", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.change({}, { credential: "new" });
 
   assertEquals(await tenancy.outcomes(3), ["again", "again", "again"]);
@@ -552,7 +561,7 @@ Deno.test("Allowance grants nothing to a credential that no longer opens its acc
 });
 
 Deno.test("Allowance learns the row as its commit left it, with the changes of other transactions", async () => {
-  using tenancy = new Tenancy({ minute: 60, day: 99 });
+  await using tenancy = new Tenancy({ minute: 60, day: 99 });
   const reads = [{ key: USAGE, entry: tenancy.state.usageRow }];
   const own = tenancy.ask(1);
   const other = tenancy.transactions.run({
@@ -576,7 +585,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>, now: number]>([
   ["was last seen in an earlier minute", {}, {}, LATER],
 ])("Allowance hands out nothing of a lease if its account %s, and gives it back", async (...row) => {
   const [, usage, tenant, now] = row;
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   await tenancy.change(usage, tenant);
   tenancy.learn();
@@ -590,9 +599,9 @@ Deno.test.each<[string, Partial<Usage>, Partial<Tenant>, now: number]>([
 });
 
 Deno.test("Allowance.decideFromMemory() hands out nothing of a lease that is older than two seconds", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
-  tenancy.network.commit = hang;
+  tenancy.network.commit = tenancy.hang;
   tenancy.decide();
   await tenancy.time.advance(2_000);
   const inTime = tenancy.decide();
@@ -602,7 +611,7 @@ Deno.test("Allowance.decideFromMemory() hands out nothing of a lease that is old
 });
 
 Deno.test("Allowance reads its rows first only if another process has written them lately", async () => {
-  using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 9 });
+  await using tenancy = new Tenancy(SMALL, { used: 2, usedToday: 9 });
   const { network, network: { commit } } = tenancy;
   let [reads, commits] = [0, 0];
   network.read = () => (reads++, Promise.resolve());
@@ -629,7 +638,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Usage>, Partial<Tenant>]>([
 ])(
   "Permits.admit() notices within two seconds that another process has %s",
   async (_, before, usage, tenant) => {
-    using tenancy = new Tenancy(LIMITS, before);
+    await using tenancy = new Tenancy(LIMITS, before);
     const { credential = "key" } = tenant;
     const admit = () => tenancy.time.until(tenancy.permits.admit(ID, credential), 1_000);
     const refused = await admit();
@@ -644,7 +653,7 @@ Deno.test.each<[string, Partial<Usage>, Partial<Usage>, Partial<Tenant>]>([
 );
 
 Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a run", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   const waiting = tenancy.ask(2);
 
@@ -655,7 +664,7 @@ Deno.test("Permits.settle() leaves no lease, even if requests are waiting for a 
 });
 
 Deno.test("Permits.settle() ends even if nothing can be written", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   await tenancy.lease();
   tenancy.network.commit = fail;
 
@@ -665,7 +674,7 @@ Deno.test("Permits.settle() ends even if nothing can be written", async () => {
 });
 
 Deno.test("Permits.of() forgets an account only once it is idle, if enough others are learnt", async () => {
-  using tenancy = new Tenancy();
+  await using tenancy = new Tenancy();
   const { permits, state } = tenancy;
   const learnOthers = () => {
     for (const id of upTo(20_000)) permits.learn({ ...state, holder: { ...state.holder, id: `${id}` } }, 0);

@@ -1,6 +1,8 @@
+import { hash } from "node:crypto";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
 import { MINUTE } from "../../src/base/mod.ts";
+import { encodeJson } from "../../src/engine/row.ts";
 import type { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
@@ -12,6 +14,7 @@ import { fail, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { Office } from "../support/office.ts";
 import { Operator } from "../support/operator.ts";
+import { bytesOf } from "../support/stored_rows.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
@@ -50,7 +53,12 @@ Deno.test("createMessage() queues a message, and does not return its account", a
 
 Deno.test.each<[what: string, message: string, rule: string]>([
   ["10,000 characters", "x".repeat(10_000), ""],
-  ["10,000 control characters", "\u0001".repeat(10_000), ""],
+  ["tabs and line ends", `a\t${"\r\n".repeat(4_999)}`, ""],
+  ...["\0", "\x1b", "\x7f", "\x9f"].map((control): [string, string, string] => [
+    `a control character, ${escape(control)}`,
+    `a${control}`,
+    "have no control characters other than tab and line ends",
+  ]),
   ["16 KiB", "🐶".repeat(4_096), ""],
   ["a blank message", " \t\n\u00a0\u2028", "have a character other than whitespace"],
   ["an empty message", "", "have 1 to 10000 characters"],
@@ -116,6 +124,51 @@ Deno.test("createMessage() queues one message for simultaneous requests with a k
 
   assertEquals(tally(replies), { 202: 40 });
   assertEquals([replies.filter(isReplay).length, (await stored(service)).length], [39, 1]);
+});
+
+Deno.test("createMessage() returns the reply that 1.0.0 stored for a message with control characters", async () => {
+  await using service = await Harness.open();
+  const { account: { id }, apiKey } = await service.createAccount();
+  const json = { message: "\u0001" };
+  const body = JSON.stringify({
+    id: "msg_0hq1v76rk003oSm",
+    ...json,
+    status: "queued",
+    createdAt: "2027-01-15T11:00:00Z",
+  });
+  const rest = {
+    ...{ status: 202, headers: {}, expiresAt: service.now + 1 },
+    fingerprint: hash("sha256", JSON.stringify(json)),
+  };
+  const stored = new TextEncoder().encode(`${JSON.stringify(rest)}\n${body}`);
+  await service.kv.set(["idempotency", id, "createMessage", "once"], stored);
+
+  const reply = await send(service, apiKey, json.message, ONCE);
+
+  assertEquals([reply.status, reply.json, isReplay(reply)], [202, JSON.parse(body), true]);
+  service.now += 1;
+  assertEquals((await send(service, apiKey, json.message, ONCE)).status, 400);
+});
+
+Deno.test("an account can store as much with messages as the table of threats says, and no more", async () => {
+  const sizes: number[] = [];
+  // One byte in UTF-8, and two in JSON; four in both; as many of both as fit.
+  for (const message of ['"'.repeat(10_000), "🐶".repeat(4_096), '"'.repeat(7_872) + "🐶".repeat(2_128)]) {
+    await using service = await Harness.open();
+    const { apiKey } = await service.createAccount();
+    const before = await bytesOf(service.kv);
+    const headers = { "idempotency-key": "k".repeat(255) };
+    assertEquals((await send(service, apiKey, message, { headers })).status, 202);
+    sizes.push(await bytesOf(service.kv) - before);
+  }
+
+  const megabytes = Math.ceil(Math.max(...sizes) * 1_000 / 1e6);
+  const table = await Deno.readTextFile(new URL("../security/README.md", import.meta.url));
+  assertStringIncludes(
+    table,
+    `with its 1,000 requests a day, an account can store ${megabytes} MB of messages`,
+  );
+  assertStringIncludes(table, `so up to ${megabytes} GB on the first`);
 });
 
 /** The messages as one process reads and writes them. */
@@ -239,6 +292,7 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not resp
     const names = ["build_info", "requests_in_flight", "leases", "leased_places"];
     assertEquals(gauges.map(([, name]) => name), names);
     assertMatch(await (await metrics()).text(), /^thing_store_kv_failures_total\{operation="read"\} [1-9]/m);
+    await time.advance(10_000);
   },
 );
 
@@ -251,13 +305,22 @@ function textsOf({ out }: { readonly out: readonly string[] }): string[] {
   return out.map((line) => JSON.parse(line).message);
 }
 
+/** Makes a queued message one that only 1.0.0 accepted. */
+async function rewrite({ kv }: Harness, message: string, text: string): Promise<void> {
+  for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["messages"] })) {
+    const stored = JSON.parse(new TextDecoder().decode(value));
+    if (stored.message === message) await kv.set(key, encodeJson({ ...stored, message: text }));
+  }
+}
+
 const TEXT = "two\u001b[2J\u007f\u009b2J\nlines 🐶";
 
 Deno.test("messages take prints the oldest messages, one JSON object per line without controls, and removes them", async () => {
   await using operator = await Operator.start();
   const { id, key } = await operator.createAccount();
   await using service = await operator.serve(OPERATED);
-  await queue(service, key, ["one", TEXT, "three", "four"]);
+  await queue(service, key, ["one", "two", "three", "four"]);
+  await rewrite(service, "two", TEXT);
 
   const code = await operator.run("messages take 2");
   const [{ id: messageId, ...first }] = operator.out.map((line) => JSON.parse(line));

@@ -31,7 +31,7 @@ export function testService(on: string, openServer?: Deployment["openServer"]): 
     ...[far, far, farther, { ...far, latency: 1 }, { ...far, maxStalenessMs: 1_500 }],
   );
   const run = async (deployment: Deployment, steps: readonly Step[]) => {
-    using world = new World(deployment);
+    await using world = new World(deployment);
     await world.run(steps);
   };
 

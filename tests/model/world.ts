@@ -45,7 +45,7 @@ interface Call {
  * Three processes of the service on one KV, in virtual time. Clients and an operator send them HTTP requests; every
  * response is checked against the earlier ones.
  */
-export class World implements Disposable {
+export class World implements AsyncDisposable {
   readonly #time: VirtualTime = new VirtualTime();
   readonly #random = Math.random;
   readonly #kv: FakeKv = new FakeKv();
@@ -88,8 +88,9 @@ export class World implements Disposable {
     for (const failure of this.#failures) throw failure;
   }
 
-  [Symbol.dispose](): void {
-    this.#time[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#time.clear();
+    await this.#time[Symbol.asyncDispose]();
     Math.random = this.#random;
   }
 

@@ -8,6 +8,8 @@ import { copyStore } from "../../src/operator/store_copy.ts";
 import { CommandError } from "../../src/operator/command_line.ts";
 
 const CLOCK = { clock: Date.now };
+/** KV closes a file some time after `close()`, and until then may lock it. In ms. */
+const PATIENT = { timeout: 60_000 };
 
 /** A temporary folder with a store, and the commands that back it up and restore it. */
 class Fixture implements AsyncDisposable {
@@ -123,7 +125,7 @@ Deno.test("main() restores nothing from a damaged backup, and leaves no files or
 
 Deno.test("main() says what to do with a copy by sqlite3 .backup, and restores it after that", async () => {
   await using fixture = await Fixture.start();
-  const store = new DatabaseSync(fixture.store);
+  const store = new DatabaseSync(fixture.store, PATIENT);
   await backup(store, `${fixture.folder}/COPY`); // As sqlite3 .backup does.
   store.close();
 
@@ -185,7 +187,7 @@ Deno.test("main() explains in one line why a backup or a restore fails, and leav
 Deno.test("copyStore() copies one snapshot, and does not start over when another process writes", async () => {
   await using fixture = await Fixture.start(20);
   const before = await rowsOf(fixture.store);
-  const writer = new DatabaseSync(fixture.store);
+  const writer = new DatabaseSync(fixture.store, PATIENT);
   const copied: number[] = [];
   const notices: string[] = [];
   const target = `${fixture.folder}/copy`;

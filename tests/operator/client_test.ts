@@ -1,5 +1,6 @@
 // Commands over HTTP, and what they do if a reply is lost.
 import { assertEquals, assertMatch } from "@std/assert";
+import { VERSION } from "../../src/app/version.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { Client, type Fetch, remoteFetch } from "../../src/operator/client.ts";
 import { runCommandLine } from "../../src/operator/command_line.ts";
@@ -160,7 +161,7 @@ Deno.test("main() gives up after a minute without a whole response", async () =>
     await end.promise;
   }
   remote.respond = () => (arrived.resolve(), new Response(ReadableStream.from(begun())));
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const run = operator.run(READ);
   await arrived.promise;
 
@@ -196,6 +197,9 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
       [CHANGE, 504, "<html>", "", `The service returned 504. ${UNKNOWN}`],
       [READ, 403, '{"error":"forbidden"}', "", "The service returned 403."],
       [READ, 503, '{"code":"overloaded","message":"Too many."}', "", "Too many."],
+      [READ, 404, '{"code":"account_not_found","message":"None."}', "", "None."],
+      [READ, 413, '{"code":"payload_too_large","message":"Too long."}', "", "Too long."],
+      [READ, 400, "<html>", "", "The service returned 400."],
       [READ, 409, WILD, "", TAME],
       [READ, 503, WILD, "", TAME],
       [READ, 307, "", HERE, `${MOVED} ${HERE}.`],
@@ -208,7 +212,47 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
   }
 });
 
-Deno.test("main() sends the first OPERATOR_TOKEN, and nothing without one or if the command needs the store", async () => {
+Deno.test("main() exits with 2 and prints the message if the service returns 400", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const message = "The field plan must be one of a, b. It was \u001b.";
+  remote.respond = () => Response.json({ code: "invalid_request", message, status: 400 }, { status: 400 });
+
+  for (const command of [READ, CHANGE, "accounts list", "items things delete 1", "accounts create me"]) {
+    const line = "The field plan must be one of a, b. It was \ufffd.";
+    assertEquals([command, await operator.run(command), operator.err], [command, 2, [line]]);
+  }
+});
+
+Deno.test("main() names both versions if the service has another and does not understand the command", async () => {
+  await using operator = await Operator.start();
+  await using remote = await Remote.of(operator);
+  const versions = `The service has version 9.8.7, and this command ${VERSION}.`;
+  let version = "9.8.7";
+
+  for (
+    const [command, status, body, exit, line] of [
+      [READ, 200, "{}", 1, `${OTHER} ${versions}`],
+      ["items things delete 1", 200, "", 1, `${OTHER} ${versions}`],
+      [READ, 400, '{"code":"invalid_request","message":"Unknown."}', 2, `Unknown. ${versions}`],
+      [READ, 404, '{"code":"not_found","message":"None."}', 1, `${ABSENT} ${versions}`],
+      [READ, 405, '{"code":"method_not_allowed","message":"No."}', 1, `No. ${versions}`],
+      [READ, 404, '{"code":"account_not_found","message":"None."}', 1, "None."],
+      [READ, 401, '{"code":"invalid_operator_token","message":"No."}', 1, NOT_THIS],
+      [READ, 503, '{"code":"overloaded","message":"Too many."}', 1, "Too many."],
+    ] as const
+  ) {
+    remote.respond = (_send, target) =>
+      target === "GET /health" ? Response.json({ status: "alive", version }) : new Response(body, { status });
+    version = "9.8.7";
+    assertEquals([body, await operator.run(command), operator.err], [body, exit, [line]]);
+    version = VERSION;
+    assertEquals([body, await operator.run(command)], [body, exit]);
+    assertEquals(operator.err, [line.replace(` ${versions}`, "")]);
+  }
+});
+
+Deno.test("main() sends the first token without its name, and nothing without one or if the command needs the store", async () => {
   await using operator = await Operator.start();
   await using remote = await Remote.of(operator);
   const none = "There is no account with the id acct_1.";
@@ -216,17 +260,25 @@ Deno.test("main() sends the first OPERATOR_TOKEN, and nothing without one or if 
   assertEquals([await operator.run("items things rebuild"), operator.err], [1, [needsStore]]);
 
   for (
-    const [token, line] of [
-      [WRONG, NOT_THIS],
-      [`${WRONG},${TOKEN}`, NOT_THIS],
-      [`${TOKEN},${WRONG}`, none],
-      ["", "With SERVICE_URL, also set OPERATOR_TOKEN."],
+    const [token, readToken, line] of [
+      [WRONG, TOKEN, NOT_THIS],
+      [`${WRONG},${TOKEN}`, "", NOT_THIS],
+      [`${TOKEN},${WRONG}`, "", none],
+      [`ann:${TOKEN},bob:${WRONG}`, "", none],
+      ["", `ann:${TOKEN}`, none],
+      ["", "", "With SERVICE_URL, also set OPERATOR_TOKEN."],
     ] as const
   ) {
-    operator.environment.set("OPERATOR_TOKEN", token);
+    operator.environment.set("OPERATOR_TOKEN", token).set("OPERATOR_READ_TOKEN", readToken);
     assertEquals([await operator.run(READ), operator.err], [1, [line]]);
   }
-  assertEquals([remote.requests.length, remote.service.errors], [3, []]);
+  assertEquals([remote.requests.length, remote.service.errors], [5, []]);
+
+  operator.environment.set("OPERATOR_TOKEN", TOKEN).set("SERVICE_URL", "http://service.invalid");
+  assertEquals([await operator.run(READ), operator.err[0]], [
+    1,
+    "Warning: the operator's token is sent to service.invalid without encryption. Begin SERVICE_URL with https.",
+  ]);
 });
 
 const clock = () => NOON;

@@ -69,6 +69,21 @@ Deno.test("accounts create rotates no key if an account has the given reference"
   assertEquals(await answerTo(operator, key), 200);
 });
 
+Deno.test("accounts create warns if there are accounts, but none of its environment", async () => {
+  await using operator = await Operator.start();
+  operator.input = ["Zoë"];
+  const warned: number[] = [];
+
+  for (const environment of ["staging", "production", "production", "staging"]) {
+    operator.environment.set("ENVIRONMENT", environment);
+    assertEquals(await operator.run(`accounts create ${warned.length === 1 ? "-" : "me"}`), 0);
+    const start = `Warning: none of the first 100 accounts belongs to the environment ${environment},`;
+    warned.push(operator.err.filter((line) => line.startsWith(start)).length);
+  }
+
+  assertEquals(warned, [0, 1, 0, 0]);
+});
+
 Deno.test("accounts create - creates an account for each name on standard input, in order", async () => {
   await using operator = await Operator.start();
   operator.input = Array.from({ length: 502 }, (_, number) => number === 7 ? "" : `Name ${number}`);
@@ -131,10 +146,12 @@ Deno.test("accounts list and show print accounts and their usage, but no key", a
   const table = rows.map((row) => row.map((cell) => cell ?? "-").join("\t"));
   await assertPrints(operator, "accounts list", table, [header.join("\t")]);
   await operator.run("accounts list --json");
-  assertEquals(
-    operator.out.map((line) => JSON.parse(line)),
-    rows.map((row) => Object.fromEntries(row.map((cell, n) => [header[n], cell]))),
-  );
+  const listed = operator.out.map((line) => JSON.parse(line));
+  for (const [index, row] of rows.entries()) {
+    const shown = await jsonOf(operator, `accounts show ${row[0]}`);
+    const cells = Object.fromEntries(row.map((cell, n) => [header[n], cell]));
+    assertEquals(listed[index], { ...cells, ...shown });
+  }
   assertEquals(await jsonOf(operator, `accounts show ${id}`), {
     id,
     name: "tests",
@@ -172,6 +189,54 @@ Deno.test("accounts list and show print accounts and their usage, but no key", a
   operator.now += 24 * HOUR;
   await operator.run("accounts list");
   assert(operator.out.includes(`${id}\ttests\tstaging\tenterprise\t3\t9\tactive\t0\t2027-01-15`));
+});
+
+Deno.test("accounts list has only the accounts with a reference, in a state or on a plan, if options say so", async () => {
+  await using operator = await Operator.start();
+  const { id: one } = await operator.createAccount("--reference a&b");
+  const { id: two } = await operator.createAccount("--plan pro");
+  await operator.run(`accounts suspend ${two}`);
+
+  for (
+    const [options, ids] of [
+      ["--reference a&b", [one]],
+      ["--reference a", []],
+      ["--state suspended", [two]],
+      ["--state active --plan free", [one]],
+      ["--plan pro --json", [two]],
+      ["--plan pro --state closed", []],
+    ] as const
+  ) {
+    assertEquals([options, await operator.run(`accounts list ${options}`)], [options, 0]);
+    assertEquals([options, operator.out.map((line) => /acct_\w{16}/.exec(line)?.[0])], [options, ids]);
+  }
+});
+
+Deno.test("accounts rename and reference change an account, and say why they do not", async () => {
+  await using operator = await Operator.start();
+  const { id } = await operator.createAccount();
+  const { id: other } = await operator.createAccount("--reference 8");
+  const ofPlan = "staging, plan free, 60 requests a minute, 1000 a day.";
+
+  const named = [await operator.run(`accounts rename ${id}`, "Zoë & co"), ...operator.err];
+  assertEquals(named, [0, `Renamed: ${id}, Zoë & co, ${ofPlan}`]);
+  await assertPrints(operator, `accounts reference ${id} 7`, [], [
+    `Reference set: ${id}, Zoë & co, ${ofPlan}`,
+  ]);
+  for (
+    const [command, message] of [
+      [`accounts reference ${id} 9`, `Account ${id} has another reference, which never changes.`],
+      ["accounts rename acct_1 a", "There is no open account with the id acct_1."],
+    ] as const
+  ) {
+    assertEquals([command, await operator.run(command), operator.err], [command, 1, [message]]);
+  }
+  const { id: last } = await operator.createAccount();
+  assertEquals(await operator.run(`accounts reference ${last} 8`), 1);
+  assertEquals(operator.err, [`Account ${other} has this reference.`]);
+
+  const { name, reference } = await jsonOf(operator, `accounts show ${id}`);
+  assertEquals([name, reference], ["Zoë & co", "7"]);
 });
 
 Deno.test("accounts rotate prints a new key, and the previous one ends at once or after --grace", async () => {

@@ -10,6 +10,7 @@ import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
 const TOKEN = "0123456789-abcdef~0123456789+abcdef=";
+const READ_TOKEN = "a-token-of-an-operator-who-only-reads";
 const ACCOUNTS = "/operator/v1/accounts";
 const CREATE = `POST ${ACCOUNTS}`;
 const NEW = { name: "Zoë & co" };
@@ -18,7 +19,8 @@ const NEW = { name: "Zoë & co" };
 class OperatedService extends Harness {
   static override async open(options = {}): Promise<OperatedService> {
     return new OperatedService(await Deno.openKv(":memory:"), {
-      operatorTokens: [OPERATOR_TOKEN, TOKEN],
+      operatorTokens: [{ token: OPERATOR_TOKEN }, { token: TOKEN, operator: "ann" }],
+      operatorReadTokens: [{ token: READ_TOKEN, operator: "bob-2" }, { token: `${READ_TOKEN}0` }],
       ...options,
     });
   }
@@ -65,41 +67,128 @@ Deno.test("service has operators' operations only with a token, without CORS and
   }
 });
 
-Deno.test("service logs each operator's request with its ids, but no name or key", async () => {
+Deno.test("service logs each operator's request with its id, who sent it and what it changed, but no secret", async () => {
   await using service = await OperatedService.open();
-  const { account: { id }, apiKey } = await service.done(CREATE, NEW);
+  const { account: { id }, apiKey } = await service.done(CREATE, { ...NEW, reference: "7" });
   const made: { account: { id: string } }[] = await service.done(`${CREATE}/batch`, {
-    accounts: [{ name: "Bob" }, { name: "Eve" }],
+    accounts: [{ name: "Bob" }, { name: "Eve", reference: "8" }],
   });
-  assertEquals(service.operations.map(({ ids }) => ids), [[id], made.map(({ account }) => account.id)]);
+  const [plan, limits] = ["free", { minute: 60, day: 1_000 }];
+  assertEquals(service.operations.map(({ ids, changed }) => [ids, changed]), [
+    [[id], { ...NEW, reference: "7", plan, limits }],
+    [made.map(({ account }) => account.id), {
+      ...{ plan, limits },
+      accounts: [{ name: "Bob", reference: undefined }, { name: "Eve", reference: "8" }],
+    }],
+  ]);
   await service.fetch("POST /v1/things", { key: apiKey, json: HAMMER });
   service.operations.length = 0;
-  const cases: [target: string, json: unknown, operation: string, ids: string[], status: number][] = [
+  const pro = { plan: "pro", limits: { minute: 300, day: 10_000 } };
+  const cases: [
+    target: string,
+    json: unknown,
+    operation: string,
+    ids: readonly string[],
+    status: number,
+    unknown?,
+  ][] = [
     [`GET ${ACCOUNTS}`, undefined, "listAccounts", [], 200],
     [`GET ${ACCOUNTS}?state=Bob`, undefined, "listAccounts", [], 400],
     [`GET ${ACCOUNTS}/${id}`, undefined, "getAccount", [id], 200],
     [`GET ${ACCOUNTS}/${apiKey}`, undefined, "getAccount", [], 404],
-    [`PATCH ${ACCOUNTS}/${id}`, { plan: "pro" }, "updateAccount", [id], 200],
-    [`POST ${ACCOUNTS}/${id}/rotate`, {}, "rotateAccountKey", [id], 201],
+    [`PATCH ${ACCOUNTS}/${id}`, { plan: "pro" }, "updateAccount", [id], 200, pro],
+    [`PATCH ${ACCOUNTS}/${id}`, { suspended: true }, "updateAccount", [id], 200, { suspended: true }],
+    [`PATCH ${ACCOUNTS}/${id}`, { suspended: true, ...{ plan: "pro" } }, "updateAccount", [id], 200],
+    [`PATCH ${ACCOUNTS}/${id}`, { suspended: false }, "updateAccount", [id], 200, { suspended: false }],
+    [`POST ${ACCOUNTS}/${id}/rotate`, {}, "rotateAccountKey", [id], 201, { graceSeconds: 0 }],
     [`POST ${ACCOUNTS}/${id}/reset`, undefined, "resetAccount", [id], 200],
-    ["POST /operator/v1/things", { ...HAMMER, accountId: id }, "createOwnedThing", ["2", id], 201],
+    [
+      ...["POST /operator/v1/things", { ...HAMMER, accountId: id }, "createOwnedThing"] as const,
+      ...[["2", id], 201, ["name", "weight", "state", "isSpare"]] as const,
+    ],
     [`DELETE ${ACCOUNTS}/${id}`, undefined, "deleteAccount", [id], 409],
-    [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200],
+    [`POST ${ACCOUNTS}/${id}/close`, undefined, "closeAccount", [id], 200, { closed: true }],
+    ["PATCH /operator/v1/things/1", { name: "Bob", weight: HAMMER.weight }, "updateOwnedThing", ["1"], 200, [
+      "name",
+    ]],
     ["PATCH /operator/v1/things/1", { name: "Bob" }, "updateOwnedThing", ["1"], 200],
     ["DELETE /operator/v1/things/77", undefined, "deleteOwnedThing", [], 404],
   ];
 
-  for (const [target, json] of cases) {
+  for (const [index, [target, json]] of cases.entries()) {
     service.now += 1_000;
-    await (await service.ask(target, json)).body?.cancel();
+    const headers = { "x-request-id": `r${index}` };
+    await service.fetch(target, { key: TOKEN, headers, ...(json !== undefined && { json }) });
   }
   await service.fetch(`GET ${ACCOUNTS}`, { key: `${TOKEN}x` });
 
-  const expected = cases.map(([, , operation, ids, status], index) => {
+  const expected = cases.map(([, , operation, ids, status, changed], index) => {
     const time = new Date(NOON + 1_000 * (index + 1)).toISOString();
-    return { time, address: "192.0.2.1", operation, ids, status };
+    const line = { time, id: `r${index}`, address: "192.0.2.1", operator: "ann", operation, ids };
+    return { ...line, ...(changed !== undefined && { changed }), status };
   });
-  assertEquals(service.operations, expected);
+  assertEquals<unknown>(service.operations, expected);
+  assertEquals(JSON.stringify(service.operations).includes("as_test_"), false);
+});
+
+Deno.test("service accepts GET and HEAD alone with a token of OPERATOR_READ_TOKEN, also without OPERATOR_TOKEN", async () => {
+  await using service = await OperatedService.open();
+  await using reading = await OperatedService.open({ operatorTokens: [] });
+  let pulls = 0;
+
+  for (const one of [service, reading]) {
+    const { account: { id } } = await one.createAccount();
+    const read = (target: string) => one.fetch(target, { key: READ_TOKEN });
+    for (const target of [`GET ${ACCOUNTS}`, `HEAD ${ACCOUNTS}`, `GET ${ACCOUNTS}/${id}`, "GET /metrics"]) {
+      assertEquals([target, (await read(target)).status], [target, 200]);
+    }
+    for (const target of [CREATE, `PATCH ${ACCOUNTS}/${id}`, `POST ${ACCOUNTS}/${id}/close`]) {
+      const body = new ReadableStream({ pull: () => void pulls++ }, { highWaterMark: 0 });
+      const response = await one.fetch(target, { key: READ_TOKEN, body });
+      await assertError(response, 403, "read_only_token", /^This token can only read/);
+    }
+    await assertError(
+      await one.fetch(`DELETE ${ACCOUNTS}/${id}`, { key: `${READ_TOKEN}0` }),
+      403,
+      "read_only_token",
+    );
+    assertEquals((await one.accounts.list()).map(({ holder }) => holder.closedAt), [null]);
+    const lines = one.operations.map(({ operator = "", operation, status }) =>
+      `${operator} ${operation} ${status}`
+    );
+    assertEquals(lines, [
+      ...["bob-2 listAccounts 200", "bob-2 listAccounts 200", "bob-2 getAccount 200"],
+      ...["bob-2 createAccount 403", "bob-2 updateAccount 403", "bob-2 closeAccount 403"],
+      " deleteAccount 403",
+    ]);
+  }
+
+  assertEquals([pulls, (await reading.ask(`GET ${ACCOUNTS}`)).status], [0, 401]);
+});
+
+Deno.test("service logs wrong operator tokens in one line a second, with their number", async () => {
+  await using service = await RecordingService.open({ operatorToken: TOKEN });
+  const send = async (address: string, target: string, key = "wrong") => {
+    service.address = address;
+    await service.time.until(service.fetch(target, { key }), 1_000);
+  };
+  const LIST = `GET ${ACCOUNTS}`;
+  const line = (address: string, count: number) =>
+    ({ time: new Date(NOON).toISOString(), event: "wrong_token", address, count }) as const;
+
+  await send("192.0.2.1", LIST);
+  assertEquals(service.events, [line("192.0.2.1", 1)]);
+  for (let count = 0; count < 61; count++) await send("192.0.2.2", count % 2 ? LIST : "GET /metrics");
+  await send("192.0.2.3", LIST, TOKEN);
+  await service.time.until(service.fetch(LIST), 1_000);
+  assertEquals(service.events.length, 1);
+  await service.time.advance(1_000);
+  assertEquals(service.events.slice(1), [line("192.0.2.2", 61)]);
+  await service.time.advance(5_000);
+  for (const address of ["192.0.2.4", "192.0.2.5"]) await send(address, `POST ${ACCOUNTS}`);
+  await service.app.settle();
+
+  assertEquals(service.events.slice(2), [line("192.0.2.4", 1), line("192.0.2.5", 1)]);
 });
 
 Deno.test("service logs no operator's request that it refuses before it knows the token", async () => {
@@ -200,7 +289,7 @@ Deno.test("operators' operations return 400 to an invalid request, and change no
       [CREATE, { name: "a", reference: "ä" }, "The field reference must have only visible ASCII characters."],
       [`${CREATE}/batch`, { accounts: [NEW, { name: " " }] }, "The field accounts[1].name must have"],
       [change, { limits: { minute: 1 } }, "The field limits is for the enterprise plan; the free plan"],
-      [change, { plan: "enterprise", limits: { minute: 1 } }, "The fields limits.minute and limits.day"],
+      [change, { plan: "enterprise", limits: { minute: 1 } }, "The field limits.day is required for"],
       [`${CREATE}/${id}/rotate`, { graceSeconds: -1 }, "The field graceSeconds must be an integer"],
       [`GET ${ACCOUNTS}?cursor=acct_1`, undefined, "cursor must be a cursor from a Link header"],
     ] as const
@@ -304,6 +393,54 @@ Deno.test("listAccounts() finds the account with a reference, and clients see no
   }
   const shown = await service.fetch("GET /v1/account", { key: made.apiKey });
   assertEquals((await shown.text()).includes("a&b"), false);
+});
+
+Deno.test("updateAccount() renames an account, and gives it a reference once, in one transaction", async () => {
+  await using service = await OperatedService.open();
+  const { account: { id }, apiKey } = await service.done(CREATE, NEW);
+  const { account: { id: other } } = await service.done(CREATE, REFERRED);
+  const change = `PATCH ${ACCOUNTS}/${id}`;
+  await service.answerTo(apiKey);
+
+  for (
+    const [reference, code] of [["customer-7", "account_exists"], ["8", ""], ["8", ""], [
+      "9",
+      "reference_set",
+    ]]
+  ) {
+    const response = await service.ask(change, { name: `Zoë ${reference}`, reference });
+    const body = await response.json();
+    assertEquals([reference, body.code ?? "", body.accountId], [
+      ...[reference, code],
+      code === "account_exists" ? other : undefined,
+    ]);
+  }
+
+  const shown = await (await service.fetch("GET /v1/account", { key: apiKey })).json();
+  assertEquals(shown.name, "Zoë 8");
+  const lines = service.operations.filter(({ operation }) => operation === "updateAccount");
+  assertEquals(lines.map(({ ids, changed }) => [ids, changed]), [
+    [[id, other], undefined],
+    [[id], { name: "Zoë 8", reference: "8" }],
+    ...[[[id], undefined], [[id], undefined]],
+  ]);
+  assertEquals((await service.done(`GET ${ACCOUNTS}?reference=8`)).map((one: { id: string }) => one.id), [
+    id,
+  ]);
+  await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists");
+  await assertConsistent(service.kv);
+});
+
+Deno.test("updateAccount() gives an account the reference of one that is gone without its row", async () => {
+  await using service = await OperatedService.open();
+  const gone = await service.done(CREATE, REFERRED);
+  await service.accounts.remove(gone.account.id, () => true); // As 1.0.0 does.
+  const { account: { id } } = await service.done(CREATE, NEW);
+
+  const { reference } = await service.done(`PATCH ${ACCOUNTS}/${id}`, { reference: "customer-7" });
+
+  assertEquals(reference, "customer-7");
+  await assertConsistent(service.kv);
 });
 
 Deno.test("createAccounts() says what failed, or returns 503 if everything has, and may be repeated", async () => {

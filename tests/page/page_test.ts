@@ -192,7 +192,7 @@ Deno.test("getPage() contains no duplicate IDs, broken links or external resourc
 const OTHERS = ["bolts", "cups", "drums", "eggs", "forks", "gates", "hats", "irons"].map(largeCollection);
 const NINE: Catalogue = { ...CATALOGUE, resources: [largeCollection("apples"), ...OTHERS] };
 // A catalogue of your own may be larger than the shipped one.
-for (const [catalogue, bytes] of [[CATALOGUE, HAS_ANIMALS ? 26_000 : 40_000], [NINE, 40_000]] as const) {
+for (const [catalogue, bytes] of [[CATALOGUE, HAS_ANIMALS ? 27_000 : 40_000], [NINE, 40_000]] as const) {
   Deno.test(`getPage() returns one response of at most ${bytes / 1_000} kB, compressed, with ${catalogue.resources.length} resources`, async () => {
     await using service = await Harness.open({ catalogue });
     const response = await get(service, "/");
@@ -267,7 +267,7 @@ function retries(status: number, until: number) {
 Deno.test("guide has a retry function that waits for Retry-After of 429 and 503, doubled each time", async () => {
   for (const status of [429, 503]) {
     const { sent, send } = retries(status, Infinity);
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
 
     const response: Response = await time.until(send("/"), 1_000_000);
 
@@ -279,7 +279,7 @@ Deno.test("guide has a retry function that waits for Retry-After of 429 and 503,
 
 Deno.test("guide has a retry function that sends nothing while any of its requests waits", async () => {
   const { sent, send } = retries(429, 7_000);
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
 
   const early = [send("/"), send("/")];
   await time.advance(3_000);

@@ -124,8 +124,9 @@ There is no account yet. Create the first one in another terminal. Its API key i
 `;
 const WARNING =
   "Warning: none of the first 100 accounts belongs to the environment production, so their API keys " +
-  "are not valid here. Is ENVIRONMENT right?\n";
-const CLOSED = "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open.\n";
+  "are not valid here. Is ENVIRONMENT right? [1970-01-01T00:00:00.000Z]\n";
+const CLOSED =
+  "Nobody can get an API key. Set OPERATOR_TOKEN to use commands, or SIGN_UP=open. [1970-01-01T00:00:00.000Z]\n";
 const ENVIRONMENT = "production";
 const DENO_DEPLOYMENT_ID = "7f3k";
 
@@ -146,7 +147,9 @@ Deno.test.each<[variables: Record<string, string>, accounts: number, steps: stri
     const config = readConfig((name) => variables[name]);
 
     assertEquals(
-      await errorsOf(() => printFirstSteps(service.store, config, "http://localhost:8000")),
+      await errorsOf(() =>
+        printFirstSteps(service.store, config, { origin: "http://localhost:8000", now: 0 })
+      ),
       steps,
     );
   },

@@ -1,6 +1,14 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { DEFAULT_KV_PATH } from "../../src/catalogue/catalogue.ts";
-import { type Config, ConfigError, readConfig, SETTINGS, START_HELP } from "../../src/process/config.ts";
+import {
+  type Config,
+  ConfigError,
+  FORMER_SETTINGS,
+  formerSettings,
+  readConfig,
+  SETTINGS,
+  START_HELP,
+} from "../../src/process/config.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -14,6 +22,8 @@ const ON_DEPLOY = { onDeploy: true, kvPath: undefined } as const;
 const LIVE = { environment: "production", signUpIsOpen: false } as const;
 const TOKEN = `${"aZ0-._~+/".repeat(4)}=`;
 const OTHER_TOKEN = "abcdefgh".repeat(4);
+/** Ten entries, two for each of five names. */
+const TEN = Array.from({ length: 10 }, (_, index) => `n${index % 5}:${OTHER_TOKEN}${index}`);
 const SERVER = "http://kv.example:4512";
 
 const settings: readonly (readonly [variables: Variables, change: Partial<Config>])[] = [
@@ -33,15 +43,39 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
   [{ PUBLIC_URL: "https://store.example" }, { publicUrl: "https://store.example" }],
   [{ PUBLIC_URL: "HTTP://Store.example:8000/shop/" }, { publicUrl: "http://store.example:8000/shop" }],
   [{ PUBLIC_URL: "https://[::1]/v1/x" }, { publicUrl: "https://[::1]/v1/x" }],
+  [{ ALLOWED_ORIGINS: "*" }, {}],
+  [{ ALLOWED_ORIGINS: "none" }, { allowedOrigins: [] }],
+  [{ ALLOWED_ORIGINS: "https://a.example" }, { allowedOrigins: ["https://a.example"] }],
+  [{ ALLOWED_ORIGINS: "http://[::1]:8080,https://a.example" }, {
+    allowedOrigins: ["http://[::1]:8080", "https://a.example"],
+  }],
   [{ MAX_STALENESS_MS: "0" }, {}],
   [{ MAX_STALENESS_MS: "60000" }, { maxStalenessMs: 60_000 }],
   [{ SIGN_UP: "closed" }, { signUpIsOpen: false }],
   [{ ENVIRONMENT: "production", SIGN_UP: "open" }, { environment: "production" }],
   [{ SECURITY_CONTACT: "mailto:me@store.example" }, { securityContact: "mailto:me@store.example" }],
-  [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [TOKEN] }],
-  [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { operatorTokens: [OTHER_TOKEN, TOKEN] }],
-  [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [TOKEN] }],
-  [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, { metricsTokens: [OTHER_TOKEN, TOKEN] }],
+  [{ OPERATOR_TOKEN: TOKEN }, { operatorTokens: [{ token: TOKEN }] }],
+  [{ OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, {
+    operatorTokens: [{ token: OTHER_TOKEN }, { token: TOKEN }],
+  }],
+  [{ OPERATOR_TOKEN: `Zoe_1-b:${TOKEN},${OTHER_TOKEN},Zoe_1-b:${OTHER_TOKEN}x` }, {
+    operatorTokens: [
+      { token: TOKEN, operator: "Zoe_1-b" },
+      { token: OTHER_TOKEN },
+      { token: `${OTHER_TOKEN}x`, operator: "Zoe_1-b" },
+    ],
+  }],
+  [{ OPERATOR_TOKEN: TEN.join() }, {
+    operatorTokens: TEN.map((entry) => entry.split(":")).map(([operator = "", token = ""]) => ({
+      token,
+      operator,
+    })),
+  }],
+  [{ OPERATOR_READ_TOKEN: `a:${TOKEN}` }, { operatorReadTokens: [{ token: TOKEN, operator: "a" }] }],
+  [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [{ token: TOKEN }] }],
+  [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, {
+    metricsTokens: [{ token: OTHER_TOKEN }, { token: TOKEN }],
+  }],
   [{ SERVICE_URL: "https://store.example/shop/" }, { serviceUrl: "https://store.example/shop" }],
   [{ ACCESS_LOG: "off" }, {}],
   [{ ACCESS_LOG: "json" }, { accessLog: true }],
@@ -71,12 +105,14 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
     kvPath: DEFAULT_KV_PATH,
     kvToken: "",
     publicUrl: undefined,
+    allowedOrigins: "*",
     maxStalenessMs: 0,
     onDeploy: false,
     environment: "staging",
     signUpIsOpen: true,
     securityContact: undefined,
     operatorTokens: [],
+    operatorReadTokens: [],
     metricsTokens: [],
     serviceUrl: undefined,
     accessLog: false,
@@ -85,6 +121,9 @@ Deno.test.each(settings)("readConfig() of %j differs from the defaults by %j", (
   });
 });
 
+const TOKEN_RULE =
+  "be TOKEN or NAME:TOKEN, or a list of these separated by commas: a TOKEN has at least 32 letters, digits or any of " +
+  "-._~+/=, and a NAME has letters, digits, - and _";
 const URL_RULE = "be an http or https URL without a query, and without /v1 at the end";
 const words = (text: string) => text.split(" ");
 
@@ -117,20 +156,21 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
     "be a mailto:, https: or tel: URI",
     ["a@store.example", "http://store.example", "mailto: a"],
   ],
-  [
-    "OPERATOR_TOKEN",
-    "be at least 32 letters, digits or any of -._~+/=, or two different such tokens separated by a comma",
+  ...["OPERATOR_TOKEN", "OPERATOR_READ_TOKEN", "METRICS_TOKEN"].flatMap((name) =>
     [
-      ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
-      ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
-      ...[`${TOKEN},${TOKEN}`, `${TOKEN},${TOKEN},${OTHER_TOKEN}`, `${TOKEN},${TOKEN},`],
-    ],
-  ],
-  ...["OPERATOR_TOKEN", "METRICS_TOKEN"].map((name) =>
-    [name, "be made of at least 6 different characters", [
-      ...words("x abcde 01").map((characters) => characters.repeat(32)),
-      `${TOKEN},${"abcde".repeat(7)}`,
-    ]] as const
+      [name, TOKEN_RULE, [
+        ...[TOKEN.slice(0, 31), `${TOKEN} `, `${TOKEN}é`, `${TOKEN}:`, `${TOKEN},`, `,${TOKEN}`, ","],
+        ...[`${TOKEN},${OTHER_TOKEN.slice(1)}`, `${TOKEN}, ${OTHER_TOKEN}`, `${TOKEN},,${OTHER_TOKEN}`],
+        ...[`:${TOKEN}`, `Zoë:${TOKEN}`, `a b:${TOKEN}`, `a:b:${TOKEN}`, `a:${TOKEN.slice(0, 31)}`],
+      ]],
+      [name, "not have a token twice", [`${TOKEN},${TOKEN}`, `a:${TOKEN},${OTHER_TOKEN},b:${TOKEN}`]],
+      [name, "have at most 10 entries", [`${TEN},${TOKEN}`]],
+      [name, "have at most 2 tokens with the same name", [`${TEN.slice(0, 9)},n1:${TOKEN}`]],
+      [name, "be made of at least 6 different characters", [
+        ...words("x abcde 01").map((characters) => characters.repeat(32)),
+        `${TOKEN},${"abcde".repeat(7)}`,
+      ]],
+    ] as const
   ),
   ["SERVICE_URL", URL_RULE, ["store.example"]],
   ["ACCESS_LOG", "be one of off, json", ["JSON", "on", "true", "1"]],
@@ -138,6 +178,13 @@ const mistakes: readonly (readonly [name: string, rule: string, values: readonly
     ...words("store.example ftp://store.example https:// https://a:b@store.example https://store.example?a"),
     ...words("https://store.example/? https://store.example/# https://store.example/v1 javascript:alert(1)"),
     "https://store.example/shop/v1/",
+  ]],
+  ["ALLOWED_ORIGINS", "be *, none, or origins such as https://app.example, separated by commas", [
+    ...words("a.example https://a.example/ https://A.example https://a.example:443 https://*.example null"),
+    ...words(
+      "ftp://a.example https://a.example,* https://a.example,none none, https:// https://a:b@a.example",
+    ),
+    "https://a.example, https://b.example",
   ]],
   [
     "MAX_STALENESS_MS",
@@ -161,21 +208,34 @@ for (const [name, rule, values] of mistakes) {
   );
 }
 
-Deno.test("readConfig() rejects a METRICS_TOKEN that is also an OPERATOR_TOKEN", () => {
-  const both = { OPERATOR_TOKEN: `${OTHER_TOKEN},${TOKEN}`, METRICS_TOKEN: TOKEN };
+Deno.test.each([
+  ["METRICS_TOKEN", "OPERATOR_TOKEN"],
+  ["METRICS_TOKEN", "OPERATOR_READ_TOKEN"],
+  ["OPERATOR_READ_TOKEN", "OPERATOR_TOKEN"],
+])("readConfig() rejects a %s that is also an %s", (name = "", other = "") => {
+  const both = { [name]: TOKEN, [other]: `a:${OTHER_TOKEN},b:${TOKEN}` };
 
-  assertThrows(() => configOf(both), ConfigError, "METRICS_TOKEN must differ from OPERATOR_TOKEN");
+  assertThrows(() => configOf(both), ConfigError, `${name} must differ from ${other}, which allows more.`);
 });
 
 Deno.test("deno.json permits exactly the variables that readConfig() reads", async () => {
   const { permissions } = JSON.parse(await Deno.readTextFile(`${import.meta.dirname}/../../deno.json`));
   // The service sets this one for Deno.
-  const read = new Set(["DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"]);
+  const read = new Set(["DENO_KV_REQUIRES_DISTRIBUTED_DATABASE", ...Object.keys(FORMER_SETTINGS)]);
 
   const given: Variables[] = [{}, { ...ON_TIMELINE, DENO_KV_DEFAULT_PATH: SERVER }];
   for (const variables of given) readConfig((name) => (read.add(name), variables[name]));
 
   assertEquals(new Set(permissions.default.env), read);
+});
+
+Deno.test("formerSettings() names each setting that no longer exists, if it is set", () => {
+  const values: Record<string, string> = { PORT: "80", WORKERS: "2" };
+
+  assertEquals(formerSettings((name) => values[name]), [
+    "Warning: the setting WORKERS no longer exists and is ignored. Run several processes on one KV server.",
+  ]);
+  assertEquals(formerSettings(() => ""), []);
 });
 
 Deno.test("START_HELP explains each setting and its default", () => {

@@ -30,15 +30,21 @@ export const IN_HASTE: ProcessOptions = { runtime: ["--preload", "tests/process/
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
-  /** Lines on standard error, without Deno's warning about permissions in the configuration file. */
+  /** Lines for people on standard error, without their times and Deno's warning about permissions in the configuration file. */
   readonly errorLines: readonly string[];
+  /** Lines of the log on standard error. */
+  readonly records: readonly LogRecord[];
 }
 
+/** A line of the log. */
+type LogRecord = Readonly<Record<string, unknown>>;
+
 const ROOT = `${import.meta.dirname}/../..`;
-const LIFETIME = 60_000;
+const LIFETIME = 300_000;
 /** The access token of every KV Connect server here. */
 const KV_TOKEN = "any token will do";
 const OWN_WARNING = /^Warning Permissions in the config file/;
+const TIME = / \[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\]$/;
 const SERVICE_VARIABLES = ["OTEL_DENO", ...config.permissions.default.env];
 
 /** The output of a process so far. */
@@ -155,8 +161,13 @@ export class DenoProcess implements AsyncDisposable {
       await output.ended;
     }
     const lines = this.stderr.text.split("\n");
-    const errorLines = lines.filter((line) => line !== "" && !OWN_WARNING.test(line));
-    return { code, stdout: this.stdout.text, errorLines };
+    const ours = lines.filter((line) => line !== "" && !OWN_WARNING.test(line));
+    const records = ours.filter((line) => line.startsWith("{"));
+    return {
+      ...{ code, stdout: this.stdout.text },
+      errorLines: ours.filter((line) => !records.includes(line)).map((line) => line.replace(TIME, "")),
+      records: records.map((line) => JSON.parse(line)),
+    };
   }
 
   /** Ends the process with SIGKILL. */
@@ -280,6 +291,18 @@ function engineFor(file: string): string[] {
   const flags = ["net=127.0.0.1", "ffi", "read", `write=${file.replace(/[^/]*$/, "")}`, "env", "sys"];
   const program = ["--config", "tests/connect/deno.json", "tests/connect/server.ts"];
   return ["--quiet", ...flags.map((flag) => `--allow-${flag}`), ...program];
+}
+
+/** Runs a program that must succeed. Resolves to false if it is not installed. */
+export async function succeeds(program: string, ...args: readonly string[]): Promise<boolean> {
+  try {
+    const { success, stdout, stderr } = await new Deno.Command(program, { args: [...args] }).output();
+    if (success) return true;
+    throw new Error([stderr, stdout].map((bytes) => new TextDecoder().decode(bytes)).join(""));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
 }
 
 /** A port that nobody listens on. */

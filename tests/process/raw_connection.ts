@@ -12,19 +12,32 @@ const DECODER = new TextDecoder();
 const AT_ONCE = 16_384;
 const END_OF_HEAD = "\r\n\r\n";
 
-/** A TCP connection on which a test writes HTTP/1.1 by hand. */
+/** Where a connection goes. */
+export interface Endpoint {
+  /** A port of this machine. */
+  readonly port: number;
+  /** For TLS, the certificate that the server has, in PEM; undefined without TLS. */
+  readonly certificate?: string;
+}
+
+/** A connection on which a test writes HTTP/1.1 by hand. */
 export class RawConnection implements Disposable {
-  readonly #connection: Deno.TcpConn;
+  readonly #connection: Deno.TcpConn | Deno.TlsConn;
   /** What was received and not read yet: a character for each byte. */
   #received = "";
 
-  private constructor(connection: Deno.TcpConn) {
+  private constructor(connection: Deno.TcpConn | Deno.TlsConn) {
     this.#connection = connection;
   }
 
   /** Connects to a port of this machine. */
-  static async open(port: number): Promise<RawConnection> {
-    return new RawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
+  static async open(port: number, { certificate }: Omit<Endpoint, "port"> = {}): Promise<RawConnection> {
+    const address = { hostname: "127.0.0.1", port };
+    return new RawConnection(
+      certificate === undefined
+        ? await Deno.connect(address)
+        : await Deno.connectTls({ ...address, caCerts: [certificate] }),
+    );
   }
 
   /** Writes text. Resolves to false if the server has closed the connection. */
@@ -123,8 +136,8 @@ export function rawRequest(
 }
 
 /** Sends a request on its own connection, and reads the response. */
-export async function exchange({ port }: { readonly port: number }, request: string): Promise<RawAnswer> {
-  using connection = await RawConnection.open(port);
+export async function exchange({ port, ...tls }: Endpoint, request: string): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port, tls);
   await connection.send(request);
   const answer = await connection.receive({ bodiless: request.startsWith("HEAD") });
   if (answer === undefined) throw new Error("The server closed the connection");

@@ -8,6 +8,7 @@ import { ServedStore, TemporaryStore } from "./temporary_store.ts";
 
 const TOKEN = "a-token-that-nobody-else-can-know";
 const OLD_TOKEN = "the-token-that-was-sent-until-now";
+const READ_TOKEN = "the-token-of-somebody-who-only-looks";
 const METRICS_TOKEN = "the-token-that-only-prometheus-has";
 const DENO_KV_ACCESS_TOKEN = "the-token-of-the-server-of-the-kv";
 
@@ -26,8 +27,9 @@ Deno.test("server prints its help or version, or exits with why it cannot run wi
     run({ KV_PATH: "src" }),
   ]);
 
-  assertEquals(help, { code: 0, stdout: `${START_HELP}\n`, errorLines: [] });
-  assertEquals(version, { code: 0, stdout: `${VERSION}\n`, errorLines: [] });
+  const quiet = { code: 0, errorLines: [], records: [] };
+  assertEquals(help, { ...quiet, stdout: `${START_HELP}\n` });
+  assertEquals(version, { ...quiet, stdout: `${VERSION}\n` });
   const reasons = failed.map((
     { code, stdout, errorLines: [line = "", ...more] },
   ) => [code, stdout, line.replace(/(?<=port \d+: ).+(?=\. Set)/, "WHY"), more]);
@@ -70,6 +72,25 @@ function hasIpv6(): boolean {
   }
 }
 
+Deno.test("server starts with a setting that no longer exists, and prints each line with its time", async () => {
+  await using store = await TemporaryStore.create();
+  await store.createAccount();
+  await using server = await store.serve({ WORKERS: "2", ENVIRONMENT: "production" });
+  await server.wrote("stderr", /^Warning: none of .+\n/m);
+
+  const { code, errorLines } = await server.stop();
+
+  assertEquals([code, errorLines[0]], [
+    0,
+    "Warning: the setting WORKERS no longer exists and is ignored. Run several processes on one KV server.",
+  ]);
+  const lines = server.stderr.text.trim().split("\n").filter((line) =>
+    !/Permissions in the config/.test(line)
+  );
+  const timed = /(?:^\{"time":"| \[)\d{4}-\d\d-\d\dT[\d:.]{12}Z(?:"|\]$)/;
+  assertEquals([lines.length, lines.filter((line) => !timed.test(line))], [5, []]);
+});
+
 Deno.test("server listens on a Unix socket if DENO_SERVE_ADDRESS says so", async () => {
   await using store = await TemporaryStore.empty();
   const path = `${store.folder}/api.sock`;
@@ -97,11 +118,14 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const { server: plain, key, store } = served;
   await using server = await store.serve({
     ENVIRONMENT: "production",
+    HOST: "0.0.0.0",
     CLIENT_ADDRESS_HEADER: "X-Forwarded-For",
+    ALLOWED_ORIGINS: "https://app.example",
     PUBLIC_URL: "https://store.example/base/",
     MAX_STALENESS_MS: "60000",
     ACCESS_LOG: "json",
-    OPERATOR_TOKEN: `${TOKEN},${OLD_TOKEN}`,
+    OPERATOR_TOKEN: `ann:${TOKEN},ann:${OLD_TOKEN}`,
+    OPERATOR_READ_TOKEN: `bob:${READ_TOKEN}`,
     METRICS_TOKEN,
     DENO_KV_ACCESS_TOKEN,
   });
@@ -114,15 +138,17 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const run = (OPERATOR_TOKEN: string, ...args: string[]) =>
     runCommand(args, { SERVICE_URL: server.origin, OPERATOR_TOKEN, KV_PATH: "/nowhere" });
 
-  const created = await run(TOKEN, "accounts", "create", "me");
+  const created = await run(`ann:${TOKEN}`, "accounts", "create", "me");
+  const listed = await run(READ_TOKEN, "accounts", "list");
   const refused = await run(TOKEN.toUpperCase(), "accounts", "list");
   const own = created.stdout.trim();
-  const { headers, json } = await addItem(server, own);
+  const { headers, json } = await addItem(server, own, { origin: "https://app.example" });
 
   assertEquals(left, [[59, 59], [58, 58], [59, 57]]);
   assertEquals(outcome(await call(server, key, LIST)), "401 invalid_api_key");
-  assertEquals([created.code, refused.code, refused.stdout], [0, 1, ""]);
+  assertEquals([created.code, listed.code, refused.code, refused.stdout], [0, 0, 1, ""]);
   assertEquals(refused.errorLines, ["OPERATOR_TOKEN is not this service's token."]);
+  assertEquals(headers.get("access-control-allow-origin"), "https://app.example");
   assertEquals(headers.get("location"), `https://store.example/base${PATH}/${idIn(json)}`);
   const known = await listIds(server, own);
   await addItem(plain, key);
@@ -132,19 +158,27 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(metrics)?.[1]);
   assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
 
-  const secrets = [own, TOKEN, OLD_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
+  const secrets = [own, TOKEN, OLD_TOKEN, READ_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
   for (const id of ["trace-1", ...secrets]) {
     await call(server, own, `${LIST}/77`, {
       headers: { "x-request-id": id, "x-forwarded-for": "192.0.2.3" },
     });
   }
-  const { code, stdout, errorLines } = await server.stop();
-  const records = stdout.trim().split("\n").slice(-6).map((line) => JSON.parse(line));
+  const { code, stdout, errorLines, records: events } = await server.stop();
+  const records = stdout.trim().split("\n").slice(-1 - secrets.length).map((line) => JSON.parse(line));
   assertEquals(
     records.map(({ id, status, address, route }) => [id, status, address, route]),
     ["trace-1", ...secrets.map(() => "[secret]")].map((
       id,
     ) => [id, 404, "192.0.2.3", `${PATH}/:${SHIPPED.id}`]),
   );
-  assertEquals([code, `${stdout}${errorLines}`.includes(own)], [0, false]);
+  assertEquals(
+    events.map(({ operator, operation, event, count }) => [operator ?? event, operation ?? count]),
+    [["ann", "listAccounts"], ["ann", "createAccounts"], ["bob", "listAccounts"], ["wrong_token", 1], [
+      "stop",
+      undefined,
+    ]],
+  );
+  assertEquals([code, `${stdout}${server.stderr.text}`.includes(own)], [0, false]);
+  assertMatch(errorLines[2] ?? "", /^Warning: clients that reach port \d+ without the proxy/);
 });

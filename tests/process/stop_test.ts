@@ -3,8 +3,8 @@ import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
 import { IN_HASTE, type ServerProcess } from "./process.ts";
 import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
-import { addItem, ITEM, itemWith, LIST, PATH, TITLE } from "./shipped.ts";
-import { inOneDay, ServedStore } from "./temporary_store.ts";
+import { addItem, idIn, ITEM, itemWith, LIST, listIds, PATH, TITLE } from "./shipped.ts";
+import { inOneDay, ServedStore, type TemporaryStore } from "./temporary_store.ts";
 
 const HEALTH = rawRequest("GET /health");
 /** Enough requests for their log lines to overflow a pipe. */
@@ -28,14 +28,35 @@ Deno.test.each<Deno.Signal>(["SIGINT", "SIGTERM"])(
     server.signal(signal);
     await connection.send(body);
     const answer = await connection.receive();
-    const { code, errorLines } = await server.ended();
+    const { code, errorLines, records } = await server.ended();
 
     assertEquals([answer?.status, answer?.body], [201, itemWith(1)]);
     assertEquals([code, await idle.receiveRest()], [0, ""]);
     const isUsual = (line: string) => ["Listening on", TITLE].some((start) => line.startsWith(`${start} `));
     assertEquals(errorLines.map(isUsual), [true, true]);
+    assertEquals(records.map(({ event, reason }) => [event, reason]), [["stop", signal]]);
   },
 );
+
+Deno.test("server answers 503 and Connection: close while it stops, on connections old and new, until no request comes", async () => {
+  await using served = await ServedStore.start();
+  const { server, key } = served;
+  using old = await RawConnection.open(server.port);
+  await old.send(HEALTH);
+  assertEquals((await old.receive())?.headers.get("connection"), null);
+
+  server.signal("SIGTERM");
+  await untilStopping(server);
+  const list = rawRequest(LIST, { authorization: `Bearer ${key}` });
+  await old.send(list);
+  const answers = [await old.receive()];
+  answers.push(await exchange(server, list), await exchange(server, HEALTH));
+  const { code } = await server.ended();
+
+  const seen = answers.map((answer) => [answer?.status, answer?.headers.get("connection")]);
+  assertEquals(seen, [[503, "close"], [503, "close"], [200, "close"]]);
+  assertEquals([code, await old.receiveRest()], [0, ""]);
+});
 
 Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () => {
   await using served = await ServedStore.start();
@@ -51,7 +72,7 @@ Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () =>
 });
 
 Deno.test("server exits 0 even if a client never completes its body", async () => {
-  await using served = await ServedStore.start({ process: IN_HASTE });
+  await using served = await ServedStore.start();
   const { server, key } = served;
   using connection = await RawConnection.open(server.port);
   await beginToAdd(connection, key);
@@ -106,10 +127,10 @@ Deno.test("server logs one line when it runs out of open files, and accepts conn
   using later = new DisposableStack();
   while (!await canOpen(server.port, later)) await pause(50);
   assertEquals((await call(server, key, LIST)).status, 200);
-  const { code, errorLines } = await server.stop();
+  const { code, records } = await server.stop();
 
   assertEquals(code, 0);
-  assertEquals(errorLines.slice(2).map((line) => JSON.parse(line).route), ["accept"]);
+  assertEquals(records.map(({ route, event }) => route ?? event), ["accept", "stop"]);
 });
 
 /** Opens a connection. Until it responds, it might only be in the listener's queue. */
@@ -123,19 +144,70 @@ async function canOpen(port: number, connections: DisposableStack): Promise<bool
   }
 }
 
-Deno.test("server refuses writes once its KV file is removed", async () => {
+/** What happens to the store's files, and how the log begins to say so. */
+const LOSSES: readonly {
+  readonly name: string;
+  readonly lose: (store: TemporaryStore) => Promise<void>;
+  readonly reason: RegExp;
+}[] = [
+  {
+    name: "is removed",
+    lose: ({ kvPath }) => Deno.remove(kvPath),
+    reason: /"reason":"The KV file was removed or renamed; stop the service with SIGTERM, /,
+  },
+  {
+    name: "is renamed",
+    lose: ({ kvPath }) => Deno.rename(kvPath, `${kvPath}.old`),
+    reason: /"reason":"The KV file was removed or renamed; /,
+  },
+  {
+    name: "is replaced",
+    async lose({ kvPath }) {
+      await Deno.copyFile(kvPath, `${kvPath}.new`);
+      await Deno.rename(`${kvPath}.new`, kvPath);
+    },
+    reason: /"reason":"The KV file was removed or replaced; /,
+  },
+  {
+    name: "loses its -wal",
+    lose: ({ kvPath }) => Deno.remove(`${kvPath}-wal`),
+    reason: /"reason":"The file -wal of the KV was removed or replaced; /,
+  },
+  {
+    name: "loses its -shm",
+    lose: ({ kvPath }) => Deno.remove(`${kvPath}-shm`),
+    reason: /"reason":"The file -shm of the KV was removed or replaced; /,
+  },
+];
+
+for (const { name, lose, reason } of LOSSES) {
+  Deno.test(`server refuses writes once its KV file ${name}`, async () => {
+    await using served = await ServedStore.start();
+    const { server, key, store } = served;
+    assertEquals((await addItem(server, key)).status, 201);
+
+    await lose(store);
+    await server.wrote("stderr", reason);
+
+    assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
+    // It probes the store once a second.
+    while ((await call(server, undefined, "GET /ready")).status === 200) await pause(50);
+    assertEquals(outcome(await call(server, undefined, "GET /ready")), "503 store_unavailable");
+    assertEquals((await server.stop()).code, 0);
+  });
+}
+
+Deno.test("server saves at its stop what it acknowledged before its -wal was removed", async () => {
   await using served = await ServedStore.start();
   const { server, key, store } = served;
-  assertEquals((await addItem(server, key)).status, 201);
+  const id = idIn((await addItem(server, key)).json);
+  await Deno.remove(`${store.kvPath}-wal`);
+  await server.wrote("stderr", /"reason":"The file -wal /);
 
-  await Deno.remove(store.kvPath);
-  await server.wrote("stderr", /"reason":"The KV file was removed or renamed; restart the service"/);
+  await server.stop();
 
-  assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
-  // It probes the store once a second.
-  while ((await call(server, undefined, "GET /ready")).status === 200) await pause(50);
-  assertEquals(outcome(await call(server, undefined, "GET /ready")), "503 store_unavailable");
-  assertEquals((await server.stop()).code, 0);
+  await using next = await store.serve();
+  assertEquals(await listIds(next, key), [id]);
 });
 
 /** Sends the head of a request that adds an item. Resolves to its body once the server asks for it. */

@@ -1,6 +1,7 @@
 // Processes on one KV file: servers, a backup and a rebuild.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
+import { pause } from "../../src/base/time.ts";
 import { outcome, upTo } from "../support/client.ts";
 import { DenoProcess } from "./process.ts";
 import { addItem, idIn, listIds, SHIPPED } from "./shipped.ts";
@@ -41,11 +42,22 @@ Deno.test("backup of a running server can be restored, and assigns no id again",
   assert(!ids.includes(idIn((await addItem(next, key)).json)));
 });
 
+/** Locks a file; false if KV, which closes it some time after `close()`, still has it open. */
+function hasLocked(database: DatabaseSync): boolean {
+  try {
+    database.exec("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("locked")) return false;
+    throw error;
+  }
+}
+
 Deno.test("backup leaves no files behind when SIGTERM stops it", async () => {
   await using store = await TemporaryStore.create();
   // While this lock is held, readers of the file wait.
   const lock = new DatabaseSync(store.kvPath);
-  lock.exec("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+  while (!hasLocked(lock)) await pause(10);
   const changes = Deno.watchFs(store.folder);
   await using backup = start("backup", `${store.folder}/backup`, store.kvPath);
   let hasBegun = false;
@@ -101,6 +113,8 @@ Deno.test("server returns 503, and exits 1 with the reason, after items rebuild 
   assertEquals(outcome(await addItem(server, key)), "503 store_unavailable");
   const ended = await server.ended();
   assertEquals(ended.code, 1);
-  const logged = JSON.parse(ended.errorLines.find((line) => line.includes('"route":"schema"')) ?? "{}");
-  assertMatch(logged.reason, /have been rewritten since this process started/);
+  const at = ended.records.findIndex(({ route }) => route === "schema");
+  assertMatch(`${ended.records[at]?.["reason"]}`, /have been rewritten since this process started/);
+  const { event, reason } = ended.records[at + 1] ?? {};
+  assertEquals([event, reason], ["stop", "schema"]);
 });

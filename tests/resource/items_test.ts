@@ -125,7 +125,7 @@ Deno.test("Items reads fields that were added later as their defaults, in the de
 
   assertEquals(await things.items.find(1), { json: shown, ownerId: ACCOUNT });
   assertEquals((await things.items.list({ limit: 9 }, ACCOUNT)).json, `[${shown}]`);
-  assertEquals((await things.items.listOwned(9)).map(({ item }) => JSON.stringify(item)), [shown]);
+  assertEquals((await things.items.listOwned(9)).items.map(({ item }) => JSON.stringify(item)), [shown]);
   const changed = await things.change(1, { state: "used" });
 
   assertEquals(changed, { id: 1, name: "Hammer", weight: 7, state: "used", isSpare: false });

@@ -1,7 +1,11 @@
 // Every kind of field, in every form that a declaration allows.
 import { assertEquals } from "@std/assert";
+import { interfaceForClients } from "../../src/app/document.ts";
+import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { stringifyJson } from "../../src/web/schema.ts";
+import { assertError } from "../support/assertions.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
+import { Description } from "../support/openapi.ts";
 import { EMPTY, FULL, OF_SPECIMENS, SPECIMENS } from "../support/specimens.ts";
 import { Workshop } from "../support/workshop.ts";
 
@@ -32,7 +36,39 @@ Deno.test.each<[string, object, object]>([
 
     assertEquals(await (await send("PATCH /v1/specimens/1", {})).text(), expected);
     assertEquals(await (await workshop.call("GET /v1/specimens/1")).text(), expected);
-    const asOperator = { key: OPERATOR_TOKEN };
-    assertEquals((await workshop.call("GET /operator/v1/specimens", asOperator)).status, 200);
+    assertEquals((await workshop.call("GET /operator/v1/specimens", { key: OPERATOR_TOKEN })).status, 200);
   },
 );
+
+Deno.test("PATCH accepts what was read, by a client and by an operator, and the documents allow it", async () => {
+  await using workshop = await Workshop.open({ catalogue: OF_SPECIMENS, operatorToken: OPERATOR_TOKEN });
+  const [headers, key] = [TYPE, OPERATOR_TOKEN];
+  await workshop.call("POST /v1/specimens", { body: stringifyJson(FULL), headers });
+  const { operations } = workshop.app;
+
+  for (
+    const [path, described, schema, request] of [
+      ["/v1/specimens", interfaceForClients, "SpecimenPatch", { headers }],
+      ["/operator/v1/specimens", interfaceForOperators, "OwnedSpecimenPatch", { headers, key }],
+    ] as const
+  ) {
+    const [body = ""] = /\{.*\}/.exec(await (await workshop.call(`GET ${path}`, request)).text()) ?? [];
+    const answer = await workshop.call(`PATCH ${path}/1`, { ...request, body });
+
+    assertEquals([answer.status, await answer.text()], [200, body]);
+    const description = new Description(operations, described(OF_SPECIMENS));
+    const reference = { $ref: `#/components/schemas/${schema}` };
+    assertEquals(description.problems(reference, JSON.parse(body)), []);
+    assertEquals(JSON.stringify(description.document).includes("readOnly"), false);
+  }
+  const moved = await workshop.call("PATCH /operator/v1/specimens/1", {
+    key,
+    json: { accountId: "another" },
+  });
+  await assertError(
+    moved,
+    400,
+    "invalid_request",
+    /^The field accountId must be the account of the specimen/,
+  );
+});

@@ -44,6 +44,11 @@ function* leaks(sample: Sample, key: string): Generator<[target: string, request
   const members = Object.keys(resolved(operation.body).properties ?? {});
   yield [target, { key, json: Object.fromEntries(members.map((name) => [name, [SECRET]])) }];
   yield [target, { key, json: { ...Object(request.json), [SECRET]: 1, [`x${LIVE}`]: 1 }, headers: STRICT }];
+  yield [target, {
+    key,
+    json: { ...Object(request.json), [`${"x".repeat(99)} ${SECRET}`]: 1 },
+    headers: STRICT,
+  }];
 }
 
 Deno.test("service repeats no credential in an error, wherever the request has it", async () => {

@@ -38,8 +38,8 @@ export class RemoteAccounts {
     return this.#transact(this.#accounts.rotating(id, grace, now));
   }
 
-  change(id: string, change: Partial<Account>): Promise<Account | null> {
-    return this.#transact(this.#accounts.changing(id, () => change));
+  async change(id: string, change: Partial<Account>): Promise<Account | null> {
+    return (await this.#transact(this.#accounts.changing(id, () => change)))?.after ?? null;
   }
 
   /** Suspends an account, or resumes it if `since` is null. */

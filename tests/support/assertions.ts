@@ -1,9 +1,12 @@
 // Assertions about errors and about limit headers.
 import { assertEquals, assertMatch } from "@std/assert";
 
+/** What the message of an invalid request is about first: a field, parameter or header, unless it is the body. */
+const FIRST = /^(?!The body )(?:The )?(?:fields? |query parameter |path parameter )?("|[\w.[\]-]+)/;
+
 /**
- * Asserts the status, and that the Error body has exactly these fields, with the id of an account that exists. Its
- * message must be of whole sentences.
+ * Asserts the status, and that the Error body has exactly these fields, with the name that the message of an invalid
+ * request begins with, and the id of an account that exists. Its message must be of whole sentences.
  */
 export async function assertError(
   response: Response,
@@ -14,13 +17,17 @@ export async function assertError(
   assertEquals(response.status, status);
   assertEquals(response.headers.get("content-type"), "application/json");
   assertMatch(response.headers.get("cache-control") ?? "", /^no-store\b/);
-  const { accountId, ...body }: Record<string, unknown> = await response.json();
-  assertEquals([body, accountId !== undefined], [
-    { code, message: body.message, status },
+  const { accountId, field, ...body }: Record<string, unknown> = await response.json();
+  const text = String(body.message);
+  const named = FIRST.exec(text)?.[1];
+  assertEquals([body, accountId !== undefined, field !== undefined], [
+    { code, message: text, status },
     code === "account_exists",
+    code === "invalid_request" && named !== undefined,
   ]);
-  assertMatch(String(body.message), message);
-  for (const sentence of String(body.message).split(/(?<=[.?]) /)) assertMatch(sentence, /^[A-Z].*[.?]$/);
+  if (field !== undefined && named !== '"') assertEquals(field, named);
+  assertMatch(text, message);
+  for (const sentence of text.split(/(?<=[.?]) /)) assertMatch(sentence, /^[A-Z].*[.?]$/);
 }
 
 /** The headers of a refusal that describe a limit. */

@@ -80,10 +80,12 @@ export class Harness implements AsyncDisposable {
       metrics,
       environment,
       publicUrl: undefined,
+      allowedOrigins: "*",
       maxStalenessMs: 0,
       signUpIsOpen: true,
       securityContact: undefined,
-      operatorTokens: operatorToken === undefined ? [] : [operatorToken],
+      operatorTokens: operatorToken === undefined ? [] : [{ token: operatorToken }],
+      operatorReadTokens: [],
       metricsTokens: [],
       onDeploy: false,
       clock,
@@ -222,7 +224,7 @@ export class RecordingService extends Harness {
     try {
       await this.time.until(super[Symbol.asyncDispose](), 10_000);
     } finally {
-      if (this.isFirst) this.time[Symbol.dispose]();
+      if (this.isFirst) await this.time[Symbol.asyncDispose]();
     }
   }
 }

@@ -83,7 +83,7 @@ export class Description {
     // Further fields are allowed by the document, but not in tests.
     const closed = (_name: string, value: unknown) =>
       isJsonObject(value) && isJsonObject(value["properties"])
-        ? { additionalProperties: false, ...value }
+        ? { ...value, additionalProperties: false }
         : value;
     this.#ajv.addSchema(Object(JSON.parse(text, closed)), ID);
   }

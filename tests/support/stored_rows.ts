@@ -116,6 +116,16 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
   }
 }
 
+/** The size of all rows of a KV, in bytes: of their values, and of their keys as JSON. */
+export async function bytesOf(kv: Deno.Kv): Promise<number> {
+  const rows = await Array.fromAsync(kv.list({ prefix: [] }));
+  return rows.reduce((sum, { key, value }) => sum + nameOf(key).length + sizeOf(value), 0);
+}
+
+function sizeOf(value: unknown): number {
+  return value instanceof Uint8Array ? value.length : BigUint64Array.BYTES_PER_ELEMENT;
+}
+
 /** Gives an item a name that only an earlier release accepted, in all of its rows. */
 export async function storeName(
   kv: Deno.Kv,

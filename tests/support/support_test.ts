@@ -1,5 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { pause } from "../../src/base/time.ts";
 import { Harness } from "./harness.ts";
+import { VirtualTime } from "./time.ts";
 
 Deno.test.each([false, true])(
   "stop() throws if the store has failed, unless errors are expected: %s",
@@ -20,3 +22,15 @@ Deno.test.each([false, true])(
     );
   },
 );
+
+Deno.test("VirtualTime throws if a timer is set at its end, also by work that was under way, and ends it", async () => {
+  const original = setTimeout;
+  for (const work of [() => pause(5_000), () => Promise.resolve().then(() => pause(5_000))]) {
+    const time = new VirtualTime();
+    work();
+
+    await assertRejects(() => time[Symbol.asyncDispose](), Error, "Timers are set, and end in 5000 ms");
+
+    assertEquals(setTimeout, original);
+  }
+});

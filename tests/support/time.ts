@@ -14,10 +14,11 @@ interface Timer {
 const TURNS = 24;
 
 /**
- * Virtual time: `setTimeout`, `setInterval` and `performance.now()` follow it from
- * its creation until it is disposed. Code under virtual time must not do any I/O.
+ * Virtual time: `setTimeout`, `setInterval` and `performance.now()` follow it from its creation until it is disposed.
+ * Code under virtual time must not do any I/O. Its end throws if timers are set, because work that waits for them
+ * could go on in the next test, in real time.
  */
-export class VirtualTime implements Disposable {
+export class VirtualTime implements AsyncDisposable {
   /** Ms since its creation. */
   now = 0;
   readonly #timers: Map<number, Timer> = new Map();
@@ -74,10 +75,18 @@ export class VirtualTime implements Disposable {
     return true;
   }
 
-  [Symbol.dispose](): void {
+  /** Ends all timers, as a process that is killed does. */
+  clear(): void {
+    this.#timers.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await settle();
     const { now, ...timers } = this.#originals;
     Object.assign(globalThis, timers);
     performance.now = now;
+    const left = [...this.#timers.values()].map(({ at }) => at - this.now);
+    if (left.length > 0) throw new Error(`Timers are set, and end in ${left.join(" and ")} ms`);
   }
 }
 

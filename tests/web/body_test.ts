@@ -50,7 +50,7 @@ function endlessBody() {
 }
 
 Deno.test("readJsonObject() leaves no unhandled rejection if the body can no longer be read", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const failures: unknown[] = [];
   const note = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -254,7 +254,7 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
   ["2,100 ms and is not chunked", 2_100, {}, {}, undefined],
   ["3,400 ms on Deploy", 3_400, { stallMs: Infinity }, CHUNKED, "The body must arrive within 10 s."],
 ])("readJsonObject() waits for a body that pauses for %s", async (_, ms, rules, headers, problem) => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const parts = ['{"a"', ":1", "}"];
   const source = sourceOf(async () => (await pause(ms), parts.shift()));
   const reading = read(source.stream, headers, { ...BODY_RULES, ...rules });
@@ -263,10 +263,11 @@ Deno.test.each<[string, number, Partial<BodyRules>, Record<string, string>, stri
   else await assertRefused(time.until(reading, 10_100), "request_timeout", problem);
 
   assertEquals(source.cancelled, problem !== undefined);
+  await time.advance(ms);
 });
 
 Deno.test("readJsonObject() reads a part that has arrived when its timer fires late", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const parts = ["{}"];
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
   const reading = read(sourceOf(async () => (await arrived, parts.shift())).stream, CHUNKED);

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   boolean,
   date,
+  ignored,
   int64,
   integer,
   Invalid,
@@ -14,7 +15,6 @@ import {
   optional,
   output,
   partial,
-  readOnly,
   resolved,
   type Schema,
   text,
@@ -129,6 +129,30 @@ Deno.test("parse() reports every fault of an object, its nested objects and its 
   assertThrows(() => schema.parse({ tags: [], limits: {} }, ""), Invalid, "name is required");
 });
 
+Deno.test("parse() throws Invalid with the path of its first fault, which is a field or an item in it", () => {
+  const line = object({ cents: integer(1, 9), tags: optional(list(text({ max: 2 }), 2)) });
+  const schema = object({ name: text({ max: 9 }), lines: optional(list(line, 9)), size: optional(line) });
+  const fieldOf = (value: unknown) => assertThrows(() => schema.parse(value, "", true), Invalid).field;
+  const good = { cents: 1 };
+
+  for (
+    const [field, value] of [
+      ["name", {}],
+      ["name", { name: 1, lines: [{}] }],
+      ["lines", { name: "a", lines: 1 }],
+      ["lines[2].cents", { name: "a", lines: [good, good, { cents: 0 }], size: {} }],
+      ["lines[0].tags[1]", { name: "a", lines: [{ cents: 1, tags: ["a", "abc"] }] }],
+      ["size.cents", { name: "a", size: {} }],
+      ["size.cent", { name: "a", size: { cents: 1, cent: 1 }, names: 1 }],
+      ["a [0].b", { name: "a", "a [0].b": 1, other: 1 }],
+      ["lines[0].[0]", { name: "a", lines: [{ cents: 1, "[0]": 1 }] }],
+      [undefined, []],
+    ] as const
+  ) {
+    assertEquals([value, fieldOf(value)], [value, field]);
+  }
+});
+
 Deno.test("parse() of an object drops unknown fields and fills in defaults", () => {
   const members = { name: text(), state: optional(STATE, "new"), note: optional(text()) };
   const sent = JSON.parse('{"name":"Hammer","id":9,"__proto__":{"note":"x"},"constructor":null}');
@@ -145,7 +169,7 @@ Deno.test("parse() of an object drops unknown fields and fills in defaults", () 
 
 Deno.test("parse() of an object refuses unknown fields on every level if it is strict, after other faults", () => {
   const item = object({ name: text(), tags: optional(list(text(), 2)) });
-  const schema = object({ id: readOnly(integer(1, 9)), items: list(item, 9), size: optional(item) });
+  const schema = object({ id: ignored(integer(1, 9)), items: list(item, 9), size: optional(item) });
   const sent = JSON.parse(
     '{"id":"x","Items":1,"__proto__":1,"items":[{"name":1,"tag":1},{"name":"","neme":1}],"size":{"name":"","x":1}}',
   );
@@ -224,6 +248,7 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
     type: "object",
     required: ["name", "status"],
     properties: { name, status: ref, note: { type: "string" } },
+    additionalProperties: true,
   });
   assertEquals<unknown>(object(partial(members)).json, {
     type: "object",
@@ -233,8 +258,13 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   assertEquals(usual(optional(boolean(), false)), "false by default");
   assertEquals(usual(optional(int64(), 2n ** 63n - 1n)), "9223372036854775807 by default");
   assertEquals(usual(optional(list(text(), 2), [])), "[] by default");
-  assertEquals<unknown>(object({ id: readOnly(integer(1, 2)) }).json.properties, {
-    id: { type: "integer", minimum: 1, maximum: 2, readOnly: true },
+  assertEquals<unknown>(object({ id: ignored(integer(1, 2)) }).json.properties, {
+    id: {
+      type: "integer",
+      minimum: 1,
+      maximum: 2,
+      description: "Ignored, so that you can send back what you read",
+    },
   });
   const closed = strict(named("Named", object({ name: text() })));
   assertEquals(closed.definitions["Named"]?.additionalProperties, false);

@@ -9,7 +9,7 @@ import { VirtualTime } from "../support/time.ts";
 const EXHAUSTED = new Error("Too many open files");
 
 /** Replaces `Deno.serve` in virtual time. Its servers stop accepting connections on demand. */
-class FakeServe implements Disposable {
+class FakeServe implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   /** The servers that were started. */
   readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
@@ -40,9 +40,9 @@ class FakeServe implements Disposable {
     return new Server({ port: 0, hostname: "127.0.0.1", onFailure }, handler);
   }
 
-  [Symbol.dispose](): void {
+  async [Symbol.asyncDispose](): Promise<void> {
     Object.assign(Deno, { serve: this.#original });
-    this.time[Symbol.dispose]();
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
@@ -55,7 +55,7 @@ function handler(): Response {
 }
 
 Deno.test("Server listens on its port again after a failure, retries, and reports the failure once", async () => {
-  using fake = new FakeServe();
+  await using fake = new FakeServe();
   const failures: unknown[] = [];
   fake.start(failures);
 
@@ -80,7 +80,7 @@ Deno.test("Server listens on its port again after a failure, retries, and report
 });
 
 Deno.test("Server ends after a failure at a Unix socket, where no other can listen", async () => {
-  using fake = new FakeServe();
+  await using fake = new FakeServe();
   fake.address = { transport: "unix", path: "/run/things.sock" };
   const failures: unknown[] = [];
   const server = fake.start(failures);
@@ -96,8 +96,8 @@ Deno.test.each<[string, Error, string[]]>([
   ["::", new Error("Address family not supported by protocol"), ["::", "0.0.0.0"]],
   ["::", new Deno.errors.AddrInUse(), ["::"]],
   ["::1", new Error("Cannot assign requested address"), ["::1"]],
-])("Server at %s tries after %s: %j", (hostname, failure, expected) => {
-  using _fake = new FakeServe();
+])("Server at %s tries after %s: %j", async (hostname, failure, expected) => {
+  await using _fake = new FakeServe();
   const tried: unknown[] = [];
   const serve = ({ hostname }: Deno.ServeTcpOptions) => {
     tried.push(hostname);
@@ -111,7 +111,7 @@ Deno.test.each<[string, Error, string[]]>([
 });
 
 Deno.test("Server.stop() waits for the connections of every server, and starts no other", async () => {
-  using fake = new FakeServe();
+  await using fake = new FakeServe();
   const server = fake.start();
   fake.servers[0]?.exhaust();
   await fake.time.advance(1_000);

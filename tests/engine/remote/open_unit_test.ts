@@ -14,7 +14,7 @@ const URL_OF_SERVER = "http://127.0.0.1:1/";
 const { signal } = new AbortController();
 
 /** A server in virtual time. It counts probes, and handles that are opened and closed. */
-class FakeServer implements Disposable {
+class FakeServer implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   probes = 0;
   openings = 0;
@@ -48,10 +48,10 @@ class FakeServer implements Disposable {
     return (await this.time.until(reopener(URL_OF_SERVER, count)(signal), ms)).length;
   }
 
-  [Symbol.dispose](): void {
+  async [Symbol.asyncDispose](): Promise<void> {
     Object.assign(globalThis, { fetch: this.#fetch });
     Object.defineProperty(Deno, "openKv", this.#openKv);
-    this.time[Symbol.dispose]();
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
@@ -60,7 +60,7 @@ function refuse(): never {
 }
 
 Deno.test("waitForServer() repeats a probe that gets no response every half a second", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   server.onProbe = () => server.probes < 3 && new Promise(() => {});
 
   await server.time.until(waitForServer(URL_OF_SERVER, signal), 2_000);
@@ -69,14 +69,14 @@ Deno.test("waitForServer() repeats a probe that gets no response every half a se
 });
 
 Deno.test("reopener() opens all handles or none and retries", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   server.onOpen = () => server.openings === 2 && refuse();
 
   assertEquals([await server.reopen(3, 1_000), server.openings, server.closed], [3, 6, 2]);
 });
 
 Deno.test("reopener() lets at most two openings per handle hang and continues when they end", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   const end = Promise.withResolvers<void>();
   server.onOpen = () => end.promise;
 
@@ -89,15 +89,16 @@ Deno.test("reopener() lets at most two openings per handle hang and continues wh
 });
 
 Deno.test("reopener() starts further openings after half a minute if the first ones hang forever", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   server.onOpen = () => server.openings <= 2 && new Promise(() => {});
 
   assertEquals([await server.reopen(1, 45_000), server.openings], [1, 3]);
   assert(server.time.now > 34_000, `${server.time.now}`);
+  await server.time.advance(30_000);
 });
 
 Deno.test("reopener() rejects when its signal aborts, whether it probes or waits", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   for (const [onProbe, onOpen] of [[() => {}, refuse], [() => new Promise(() => {}), () => {}]] as const) {
     Object.assign(server, { onProbe, onOpen });
     const stop = new AbortController();
@@ -110,7 +111,7 @@ Deno.test("reopener() rejects when its signal aborts, whether it probes or waits
 });
 
 Deno.test("openStore() retries each handle that fails to open, up to twice", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   const opening = () => server.time.until(openStore(URL_OF_SERVER, OPTIONS), 1_000);
   server.onOpen = () => [1, 2, 13].includes(server.openings) && refuse();
 
@@ -124,7 +125,7 @@ Deno.test("openStore() retries each handle that fails to open, up to twice", asy
 });
 
 Deno.test("openStore() refuses a KV in which no row can be written, and closes its handles", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   const opening = () => server.time.until(openStore(URL_OF_SERVER, OPTIONS), 1_000);
   const store = await opening();
   await store.close();
@@ -136,7 +137,7 @@ Deno.test("openStore() refuses a KV in which no row can be written, and closes i
 });
 
 Deno.test("openStore() gives up on a server that responds but does not open its KV", async () => {
-  using server = new FakeServer();
+  await using server = new FakeServer();
   const end = Promise.withResolvers<void>();
   server.onOpen = () => server.openings > 5 && end.promise;
 
@@ -209,7 +210,7 @@ const KINDS = ["read", "write"] as const;
 const DEADLINE = 100;
 
 /** A connection whose handles have names, in virtual time, and a record of what it does with them. */
-class Fixture implements Disposable {
+class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly connection: Connection;
   readonly closed: string[] = [];
@@ -217,6 +218,7 @@ class Fixture implements Disposable {
   reopened: PromiseWithResolvers<Deno.Kv[]> = Promise.withResolvers();
   reopenings = 0;
   readonly #names: Map<Deno.Kv, string> = new Map();
+  readonly #end: PromiseWithResolvers<void> = Promise.withResolvers();
 
   /** With `ignoresSignal`, handles that are being opened are not abandoned when the connection closes. */
   constructor(names = "ab", { ignoresSignal = false } = {}) {
@@ -246,13 +248,13 @@ class Fixture implements Disposable {
     await this.time.advance(0);
   }
 
-  /** Starts an operation, which ends on demand. `on` is the name of its handle. */
+  /** Starts an operation, which ends on demand, or with the test. `on` is the name of its handle. */
   start(kind: typeof KINDS[number] = "read"): { on: string; end: () => void; ended: Promise<void> } {
     const { promise, resolve } = Promise.withResolvers<void>();
     let on = "";
     const ended = this.connection.run(kind, (kv) => {
       on = this.#names.get(kv) ?? "";
-      return promise;
+      return Promise.race([promise, this.#end.promise]);
     });
     ended.catch(() => {});
     return { on, end: resolve, ended };
@@ -285,13 +287,14 @@ class Fixture implements Disposable {
     return lost;
   }
 
-  [Symbol.dispose](): void {
-    this.time[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.resolve();
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
 Deno.test("Connection uses the least busy handle", async () => {
-  using fixture = new Fixture("abc");
+  await using fixture = new Fixture("abc");
   assertEquals(fixture.handlesOf("read", 3) + fixture.handlesOf("write", 2), "abcab");
   const last = fixture.start();
   assertEquals(last.on, "c");
@@ -301,7 +304,7 @@ Deno.test("Connection uses the least busy handle", async () => {
 });
 
 Deno.test("Connection rejects operations after a missed deadline until it has new handles", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { connection, time } = fixture;
   fixture.start("read");
   fixture.start("write");
@@ -323,7 +326,7 @@ Deno.test("Connection rejects operations after a missed deadline until it has ne
 });
 
 Deno.test("Connection avoids a handle for a second after a failure if there are others", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const attempt = () => fixture.attempt("a");
 
   assertEquals([await attempt(), await attempt(), await attempt()], ["a", "b", "b"]);
@@ -336,7 +339,7 @@ Deno.test("Connection avoids a handle for a second after a failure if there are 
 Deno.test.each([["fails", undefined, 1], ["succeeds", "none", 0]] as const)(
   "Connection replaces its handles if one does nothing but fail for two deadlines: one in between %s",
   async (_, failsOn, reopenings) => {
-    using fixture = new Fixture("a");
+    await using fixture = new Fixture("a");
     await fixture.attempt();
     await fixture.time.advance(2 * DEADLINE);
     await fixture.attempt(failsOn);
@@ -353,7 +356,7 @@ Deno.test.each([["fails", undefined, 1], ["succeeds", "none", 0]] as const)(
 );
 
 Deno.test("Connection does not replace new handles because of an operation of old ones", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   fixture.start();
   await fixture.time.advance(DEADLINE - 1);
   fixture.start();
@@ -366,7 +369,7 @@ Deno.test("Connection does not replace new handles because of an operation of ol
 });
 
 Deno.test("Connection delays new handles for half a minute while eight generations hang", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   const { time } = fixture;
   const lost = await fixture.lose(8);
   for (const [reopenings, { end }] of [...lost.slice(3, 5).entries()]) {
@@ -387,7 +390,7 @@ Deno.test("Connection delays new handles for half a minute while eight generatio
 });
 
 Deno.test("Connection.close() also closes handles that are still being opened", async () => {
-  using fixture = new Fixture("ab", { ignoresSignal: true });
+  await using fixture = new Fixture("ab", { ignoresSignal: true });
   fixture.start();
   await fixture.time.advance(DEADLINE);
 

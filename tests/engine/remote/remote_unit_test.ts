@@ -18,7 +18,7 @@ const refuse: Build = (operation) => setRow(operation.check({ key: ROW, versions
 testBackend("RemoteBackend", onServer);
 
 /** A backend on a server whose network a test can disturb, in virtual time. */
-class Fixture implements Disposable {
+class Fixture implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   readonly kv: FakeKv = new FakeKv();
   readonly network: Network = calmNetwork();
@@ -90,8 +90,8 @@ class Fixture implements Disposable {
     return this.held.map((apply) => apply().ok);
   }
 
-  [Symbol.dispose](): void {
-    this.time[Symbol.dispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.time[Symbol.asyncDispose]();
   }
 }
 
@@ -115,7 +115,7 @@ function checksOf(count: number): Deno.AtomicCheck[] {
 }
 
 Deno.test("RemoteBackend.commit() reads contested rows while it is under way", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   const { time, network } = fixture;
   await fixture.commit(setRow);
   const { version = "" } = fixture;
@@ -133,7 +133,7 @@ Deno.test("RemoteBackend.commit() reads contested rows while it is under way", a
 });
 
 Deno.test("RemoteBackend.commit() is not deceived by an early read if a row appears before its commit and is gone again", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   const { time, network } = fixture;
   network.read = () => pause(10);
   network.commit = async (apply) => {
@@ -150,7 +150,7 @@ Deno.test("RemoteBackend.commit() is not deceived by an early read if a row appe
 });
 
 Deno.test("RemoteBackend.commit() returns the true result despite a wrong reply or an earlier marker", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
 
   fixture.setFates("arrives twice", "is refused");
   assertEquals(await fixture.commit(setRow), { ok: true, versionstamp: fixture.version ?? "" });
@@ -160,7 +160,7 @@ Deno.test("RemoteBackend.commit() returns the true result despite a wrong reply 
 });
 
 Deno.test("RemoteBackend.commit() frees the lane of a commit that cannot be built, and is not in doubt without a lane", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   const notBuilt = () => {
     throw new RangeError("not built");
   };
@@ -190,7 +190,7 @@ Deno.test.each(
     [["never arrives", "is refused"], false],
   ] as const,
 )("CommitInDoubt.findOut() returns the final result (the commit, then its fences: %j)", async (fates, ok) => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   fixture.setFates(...fates);
   const doubt = await fixture.giveUp();
 
@@ -206,7 +206,7 @@ Deno.test.each(
 });
 
 Deno.test("CommitInDoubt.findOut() does not know the result if KV refuses the fence for no reason", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   fixture.setFates("never arrives", "is refused");
   const doubt = await fixture.giveUp();
 
@@ -216,7 +216,7 @@ Deno.test("CommitInDoubt.findOut() does not know the result if KV refuses the fe
 });
 
 Deno.test("RemoteBackend.commit() fences every commit in doubt and reuses its lane instead of opening one", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   await Promise.all(fixture.commitMany(2, () => {}));
   fixture.setFates("never arrives", "never arrives");
   await fixture.time.until(Promise.allSettled(fixture.commitMany(2, setRow)), 1_000);
@@ -229,7 +229,7 @@ Deno.test("RemoteBackend.commit() fences every commit in doubt and reuses its la
 });
 
 Deno.test("RemoteBackend.commit() abandons no marker if a read fails while it opens a lane", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   fixture.network.read = fail;
   fixture.setFates("arrives twice");
   await assertRejects(() => fixture.commit(setRow), StoreUnavailable);
@@ -241,7 +241,7 @@ Deno.test("RemoteBackend.commit() abandons no marker if a read fails while it op
 Deno.test.each([["sends", false, 0n], ["repeats", true, 1n]] as const)(
   "RemoteBackend.commit() stays in doubt if another process removes its marker before the client %s it",
   async (_, isRepeated, count) => {
-    using fixture = await Fixture.warm();
+    await using fixture = await Fixture.warm();
     const { network, time, kv } = fixture;
     network.commit = async (apply) => {
       network.commit = calmNetwork().commit;
@@ -263,7 +263,7 @@ Deno.test.each([["sends", false, 0n], ["repeats", true, 1n]] as const)(
 );
 
 Deno.test("CommitInDoubt.findOut() is not deceived if its lane was opened again by a late repetition", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   const [open] = fixture.kv.repetitions;
   fixture.setFates("is never answered");
   const doubt = await fixture.giveUp();
@@ -276,7 +276,7 @@ Deno.test("CommitInDoubt.findOut() is not deceived if its lane was opened again 
 Deno.test.each([["later", 13], ["earlier", -13]])(
   "RemoteBackend.commit() opens its lane again if the clock is half a day %s than the marker",
   async (_, hours) => {
-    using fixture = await Fixture.warm();
+    await using fixture = await Fixture.warm();
     let reads = 0;
     fixture.network.read = () => Promise.resolve(void reads++);
     for (let count = 0; count < 4; count++) {
@@ -297,7 +297,7 @@ Deno.test.each([["later", 13], ["earlier", -13]])(
 );
 
 Deno.test("RemoteBackend.sweep() keeps its own process's markers, even if the process was suspended for a day", async () => {
-  using fixture = await Fixture.warm();
+  await using fixture = await Fixture.warm();
   fixture.network.commit = async (apply) => {
     fixture.network.commit = calmNetwork().commit;
     apply();
@@ -311,7 +311,7 @@ Deno.test("RemoteBackend.sweep() keeps its own process's markers, even if the pr
 });
 
 Deno.test("RemoteBackend.close() removes its own markers, and no commit applies later", async () => {
-  using fixture = new Fixture();
+  await using fixture = new Fixture();
   await Promise.all(fixture.commitMany(2, addOne));
   await fixture.commit((operation) => operation.set(["commits", "other", 1], 1));
   fixture.setFates("never arrives");

@@ -39,7 +39,7 @@ function slowNetwork(ms: number): Network {
 }
 
 Deno.test("run() does not starve a process when several change the same row of a far KV", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const kv = new FakeKv();
   const counts = await time.until(
     Promise.all(
@@ -67,7 +67,7 @@ Deno.test("run() does not starve a process when several change the same row of a
 });
 
 Deno.test("run() does not starve a transaction without rows while others fill every commit", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const process = Process.on(new FakeKv(), ON_SERVER);
   process.beforeCommit(Infinity, () => pause(20));
   const crowd = upTo(60).map(async (number) => {
@@ -90,7 +90,7 @@ Deno.test.each(
 )(
   "run() on %s has up to %i commits under way",
   async (_, lanes, backend, ms) => {
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
     const network: Network = { ...calmNetwork(), commit: (apply) => pause(ms).then(apply) };
     const process = new Process(new FakeKv().connect(network), { backend });
     let [now, most] = [0, 0];
@@ -121,7 +121,7 @@ Deno.test.each(
     ["a server with reads of 100 ms", 12, onServer, 100],
   ] as const,
 )("Versions.check() on %s runs up to %i of them at a time", async (_, most, backend, latency) => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   let [reading, mostReading] = [0, 0];
   const read = async () => {
     mostReading = Math.max(mostReading, ++reading);
@@ -158,7 +158,7 @@ Deno.test("run() commits to a server while the rows of other transactions are be
 });
 
 Deno.test("run() gives rows to transactions in call order, even to one that reads several rows", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const process = Process.on(new FakeKv(), ON_SERVER);
   let refusals = 0;
   process.disturbance = {
