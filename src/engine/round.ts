@@ -20,20 +20,22 @@ export interface Snapshot {
   readonly rows: ReadonlyMap<string, Entry | null>;
   /** When the read of these rows began, on the `performance.now()` clock; -Infinity if they were not read together. */
   readonly began: number;
+  /** Keys of the rows that are only assumed not to exist. */
+  readonly assumed?: readonly Deno.KvKey[];
 }
 
 /** A transaction that is being carried out. */
 export interface Job {
-  /** Keys of the rows that each of its runs has, by name. */
+  /** Keys of the rows that all its runs have, by name. */
   readonly given: Keys;
-  /** Keys of the rows that it takes, which are those of its last run, by name. */
+  /** Keys of the rows that it takes for its next run, by name: those that its last run had. */
   reads: Keys;
   readonly options: RunOptions;
   /** Time of the call, on the `performance.now()` clock. */
   readonly started: number;
-  /** The rows that it decides on; undefined if they have to be read. */
+  /** The rows that it decides on, as they were read or are assumed to be; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
-  /** Number of runs that did not count, because they got a row that had not been read. */
+  /** Number of guesses: runs that did not count, because they got a row that had not been read. */
   guesses: number;
   /** Number of refused commits that it caused, because its rows had changed, or that nothing explains. */
   losses: number;
@@ -48,7 +50,7 @@ type Resolve = (done: Omit<Done<unknown>, "result">) => void;
 
 /**
  * Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected, and `guessed` that
- * it got a row that had not been read.
+ * it is left out because it got a row that had not been read.
  */
 type Verdict = "joined" | "settled" | "left out" | "guessed";
 
@@ -66,11 +68,8 @@ const MAX_KEY_BYTES = 75_000;
 const MAX_VALUE_BYTES = 600_000;
 const MAX_MUTATIONS = 900;
 
-/** A run on guesses can get more rows than one that counts, but not endlessly many. */
-const MAX_GUESSED_ROWS = 15;
-
-/** After this many guesses, a job keeps the rows of earlier runs, and pauses before it decides again. */
-export const PATIENT_GUESSES = 1;
+/** Maximum number of rows that a guess gets: it could otherwise go on for ever. */
+const MAX_GUESSED = 15;
 
 /** The value of a version row. Only the version matters. */
 const EMPTY = encodeJson({});
@@ -86,17 +85,17 @@ class Contribution implements Rows, Write {
   readonly bumps: VersionRow[] = [];
   /** Rows as this contribution leaves them, by name. */
   readonly changed: Map<string, Entry | null>;
-  /** Keys of the rows that it has: those given, and those it got, by name. */
+  /** Keys of the rows that it has, by name: those given to it, and then those it got. */
   rows: Keys;
-  /** Whether it got a row that had not been read. What it decided then is void. */
-  isGuess = false;
+  /** Keys of the rows that had not been read. With any of them, it is a guess. */
+  readonly unread: Deno.KvKey[] = [];
   /** Whether it depends on another contribution's write. */
   restsOnOthers = false;
   keyBytes = 0;
   valueBytes = 0;
-  #hasDecided = false;
   /** Why it fails, whatever it decides. */
   fault: TooManyRows | undefined;
+  #hasDecided = false;
   /** Rows as earlier contributions leave them, by name. */
   readonly #earlier: ReadonlyMap<string, Entry | null>;
 
@@ -125,10 +124,10 @@ class Contribution implements Rows, Write {
   get(key: Deno.KvKey): Entry | null {
     const name = nameOf(key);
     if (!this.rows.has(name)) this.#addRow(name, key);
-    // The snapshot can have rows of other jobs, too.
+    // The snapshot can have rows of other jobs, which this one has not taken.
     const read = this.job.reads.has(name) ? this.job.snapshot?.rows.get(name) : undefined;
     if (read === undefined) {
-      this.isGuess = true;
+      this.unread.push(key);
       return null;
     }
     this.restsOnOthers ||= this.#earlier.has(name);
@@ -151,7 +150,7 @@ class Contribution implements Rows, Write {
 
   #addRow(name: string, key: Deno.KvKey): void {
     sizeOf(key);
-    if (this.rows.size >= (this.isGuess ? MAX_GUESSED_ROWS : MAX_ROWS)) {
+    if (this.rows.size >= (this.unread.length > 0 ? MAX_GUESSED : MAX_ROWS)) {
       throw this.fault = new TooManyRows([...this.rows.values(), key]);
     }
     this.rows = new Map([...this.rows, [name, key]]);
@@ -189,11 +188,11 @@ class Contribution implements Rows, Write {
 /** The content of one commit: its jobs' contributions, in order. */
 export class Round {
   readonly contributions: Contribution[] = [];
-  readonly #now: number;
+  readonly #mayAssumeMissing: (key: Deno.KvKey) => boolean;
   /** Checks that rows are still as they were read, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
   /** Rows as the contributions leave them, by name. */
-  readonly #changed: Map<string, Entry | null>;
+  #changed: Map<string, Entry | null> = NO_CHANGES;
   readonly #bumps: Set<VersionRow> = new Set();
   /** Whether there was no room for a job. All later jobs are then left out, too, and do not decide. */
   #isFull = false;
@@ -201,27 +200,26 @@ export class Round {
   #keyBytes = 0;
   #valueBytes = 0;
 
-  /** A round for some of these jobs. `now` is in ms since the epoch. */
-  constructor(now: number, jobs: readonly Job[]) {
-    this.#now = now;
-    this.#changed = jobs.every(isBlind) ? NO_CHANGES : new Map();
+  /** `mayAssumeMissing` says whether its commit may assume that a row does not exist. */
+  constructor(mayAssumeMissing: (key: Deno.KvKey) => boolean) {
+    this.#mayAssumeMissing = mayAssumeMissing;
   }
 
-  /** Lets a job decide, and adds its contribution if there is room. */
-  take(job: Job): Verdict {
+  /** Lets a job decide at `now` (ms since the epoch), and adds its contribution if there is room. */
+  take(job: Job, now: number): Verdict {
     if (this.#isFull) return leaveOut(job);
-    for (const [name, { versionstamp }] of checksOf(job)) {
+    for (const name of job.reads.keys()) {
       const check = this.#checks.get(name);
       // A commit can check only one version of a row.
-      if (check && check.versionstamp !== versionstamp) return leaveOut(job);
+      if (check && check.versionstamp !== versionIn(job.snapshot, name)) return leaveOut(job);
     }
-    const contribution = new Contribution(job, this.#changed, this.#now);
-    if (contribution.isGuess) return leaveGuess(contribution);
+    if (this.#changed === NO_CHANGES && !isBlind(job)) this.#changed = changesOf(this.contributions);
+    const contribution = new Contribution(job, this.#changed, now);
+    if (contribution.unread.length > 0) return this.#leaveGuess(contribution);
     job.reads = contribution.rows;
-    const checks = checksOf(job);
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
-      if (!isRead && checks.length > 0) return leaveOut(job);
+      if (!isRead && !isBlind(job)) return leaveOut(job);
       contribution.resolve({ committed: false, rows: this.#rowsOf(job) });
       return "settled";
     }
@@ -233,7 +231,6 @@ export class Round {
       job.reject(new RangeError("The transaction is too large for one commit"));
       return "settled";
     }
-    for (const [name, check] of checks) this.#checks.set(name, check);
     this.#add(contribution);
     return "joined";
   }
@@ -271,6 +268,24 @@ export class Round {
     }
   }
 
+  /**
+   * Leaves a job out because it got rows that had not been read. It takes the rows of this run in place of those of the
+   * one before. After the second guess, it also takes those of earlier runs, because its rows might change back.
+   */
+  #leaveGuess({ job, rows, unread, fault, hasWritten }: Contribution): Verdict {
+    if (fault) {
+      job.reject(fault);
+      return "settled";
+    }
+    const isFirst = job.guesses++ === 0;
+    const { reads, snapshot } = job;
+    job.reads = new Map([...new Map([...rows, ...(isFirst ? [] : reads)])].slice(0, MAX_KEYS));
+    const isCommitted = isFirst && hasWritten && rows.size <= MAX_ROWS &&
+      unread.every(this.#mayAssumeMissing);
+    job.snapshot = isCommitted ? assumingMissing(unread, snapshot) : undefined;
+    return "guessed";
+  }
+
   #hasRoomFor({ changes, keyBytes, valueBytes }: Contribution): boolean {
     return this.#mutations + changes.length <= MAX_MUTATIONS &&
       this.#keyBytes + keyBytes <= MAX_KEY_BYTES && this.#valueBytes + valueBytes <= MAX_VALUE_BYTES;
@@ -278,6 +293,8 @@ export class Round {
 
   #add(contribution: Contribution): void {
     this.contributions.push(contribution);
+    const { job: { reads, snapshot } } = contribution;
+    for (const [name, key] of reads) this.#checks.set(name, { key, versionstamp: versionIn(snapshot, name) });
     this.#mutations += contribution.changes.length;
     this.#keyBytes += contribution.keyBytes;
     this.#valueBytes += contribution.valueBytes;
@@ -302,25 +319,23 @@ function leaveOut(job: Job): Verdict {
   return "left out";
 }
 
-/** Leaves a job out of a commit because it got rows that had not been read. They are read before it decides again. */
-function leaveGuess({ job, rows, fault, resolve }: Contribution): Verdict {
-  if (fault) {
-    resolve({ committed: false, rows: [] });
-    return "settled";
-  }
-  job.guesses++;
-  // After several guesses, they can be the same rows again.
-  const known = job.guesses > PATIENT_GUESSES ? [...rows, ...job.reads] : [...rows];
-  job.reads = new Map([...new Map(known)].slice(0, MAX_KEYS));
-  job.snapshot = undefined;
-  return "guessed";
+/** A snapshot in which rows that have not been read do not exist. */
+function assumingMissing(assumed: readonly Deno.KvKey[], snapshot: Snapshot | undefined): Snapshot {
+  const missing = assumed.map((key) => [nameOf(key), null] as const);
+  return { rows: new Map([...snapshot?.rows ?? [], ...missing]), began: -Infinity, assumed };
 }
 
-/** The conditions for a job's decision: its rows as they were read. */
-function checksOf({ reads, snapshot }: Job): readonly (readonly [string, Deno.AtomicCheck])[] {
-  return Array.from(reads, ([name, key]) => {
-    return [name, { key, versionstamp: versionstampOf(snapshot?.rows.get(name) ?? null) }];
-  });
+/** Rows as contributions without rows leave them, by name. */
+function changesOf(contributions: readonly Contribution[]): Map<string, Entry | null> {
+  const changes = contributions.flatMap((contribution) => contribution.changes);
+  return new Map(
+    changes.map(({ key, value }) => [nameOf(key), value && { key, value, versionstamp: "" }]),
+  );
+}
+
+/** The versionstamp of a row in a snapshot, for checking it. */
+export function versionIn(snapshot: Snapshot | undefined, name: string): string | null {
+  return versionstampOf(snapshot?.rows.get(name) ?? null);
 }
 
 /** Whether a job decides without any rows. */

@@ -1,8 +1,8 @@
 import { pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import { isBlind, type Job, type Keys, PATIENT_GUESSES, Round, sizeOf, type Snapshot } from "./round.ts";
-import { type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
+import { isBlind, type Job, type Keys, Round, sizeOf, type Snapshot, versionIn } from "./round.ts";
+import { type Entry, MAX_KEYS } from "./row.ts";
 import type { Store } from "./store.ts";
 import {
   type Decided,
@@ -74,8 +74,10 @@ export interface TransactionsOptions {
   readonly clock: () => number;
 }
 
-/** Maximum number of runs that get rows which have not been read. */
+/** Maximum number of runs of a transaction that get rows which have not been read. */
 const MAX_GUESSES = 20;
+/** How long after a row was wrongly assumed missing no commit assumes that again for its table, in ms. */
+const ASSUMED_AGAIN = 10_000;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: Keys = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
@@ -90,6 +92,8 @@ export class Transactions {
   #waiting: Job[] = [];
   /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
   readonly #held: Set<Job> = new Set();
+  /** Until when no commit assumes that rows of a table do not exist, on the `performance.now()` clock. */
+  readonly #foundIn: Map<Deno.KvKeyPart | undefined, number> = new Map();
   /** Number of lanes in use. */
   #lanes = 0;
   #isGathering = false;
@@ -160,7 +164,7 @@ export class Transactions {
   /** Puts jobs into the free lanes. */
   #advance(): void {
     while (!this.#isGathering && this.#lanes < this.#store.lanes) {
-      const jobs = this.#next();
+      const jobs = this.#next([]);
       if (jobs.length === 0) return;
       this.#lanes++;
       this.#carryOut(jobs).finally(() => {
@@ -170,23 +174,31 @@ export class Transactions {
     }
   }
 
-  /** Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. */
-  #next(): readonly Job[] {
+  /**
+   * Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. If
+   * a commit already has jobs, only those of `candidates` can join it.
+   */
+  #next(joined: readonly Job[], candidates?: readonly Job[]): readonly Job[] {
     const reserved = new Set<string>();
-    for (const { reads } of this.#held) for (const name of reads.keys()) reserved.add(name);
+    const reserve = ({ reads }: Job) => reads.keys().forEach((name) => reserved.add(name));
+    const inCommit = new Set(joined);
+    for (const job of this.#held) if (!inCommit.has(job)) reserve(job);
     const jobs: Job[] = [];
-    let checked: ReadonlySet<string> = new Set();
+    let checked: ReadonlySet<string> = new Set(joined.flatMap(({ reads }) => [...reads.keys()]));
     this.#waiting = this.#waiting.filter((job) => {
       if (!this.#mayBegin(job)) return false;
-      const first = jobs[0] ?? job;
+      const first = joined[0] ?? jobs[0] ?? job;
       const together = isBlind(job) ? checked : checked.union(job.reads);
       const hasRoom = job === first || together.size <= this.#store.maxChecks;
-      const isTaken = hasRoom && this.#mayJoin(job, first) &&
-        (isBlind(job) || reserved.isDisjointFrom(job.reads));
+      const isFree = isBlind(job) || reserved.isDisjointFrom(job.reads);
+      const isTaken = hasRoom && isFree && this.#mayJoin(job, first) && (candidates?.includes(job) ?? true);
       if (isTaken) {
         jobs.push(job);
         checked = together;
-      } else for (const name of job.reads.keys()) reserved.add(name);
+      } else {
+        reserve(job);
+        if (!isFree) job.snapshot = undefined; // Its rows are likely to change before its turn.
+      }
       return !isTaken;
     });
     for (const job of jobs) if (!isBlind(job)) this.#held.add(job);
@@ -195,20 +207,31 @@ export class Transactions {
 
   /** Reads, decides and commits. */
   async #carryOut(jobs: readonly Job[]): Promise<void> {
+    const round = new Round((key) => this.#mayAssumeMissing(key));
+    for (let taken = jobs; taken.length > 0;) {
+      const guessed = await this.#decide(taken, round);
+      const joined = round.contributions.map(({ job }) => job);
+      const waits = joined.length > 0 && this.#store.lanes === 1;
+      taken = waits ? this.#next(joined, guessed) : [];
+    }
+    if (round.contributions.length > 0) await this.#commit(round);
+  }
+
+  /** Reads rows that are not known, and lets jobs decide. Returns those that now know which rows to read. */
+  async #decide(jobs: readonly Job[], round: Round): Promise<readonly Job[]> {
     const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
     await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
-    const round = new Round(this.#clock(), jobs);
-    const [leftOut, guessed]: [Job[], Job[]] = [[], []];
-    for (const job of jobs) {
-      if (job.snapshot === undefined) continue; // Its read has failed.
-      const verdict = round.take(job);
-      if (verdict === "settled") this.#held.delete(job);
-      else if (verdict === "guessed" && job.guesses > PATIENT_GUESSES) guessed.push(job);
-      else if (verdict !== "joined") leftOut.push(job);
-    }
-    this.#requeue(leftOut);
-    if (guessed.length > 0) this.#requeueLater(guessed);
-    if (round.contributions.length > 0) await this.#commit(round);
+    const now = this.#clock();
+    const read = jobs.filter(({ snapshot }) => snapshot !== undefined); // The read of others has failed.
+    const verdicts = Map.groupBy(read, (job) => round.take(job, now));
+    for (const job of verdicts.get("settled") ?? []) this.#held.delete(job);
+    const { first = [], later = [] } = Object.groupBy(
+      verdicts.get("guessed") ?? [],
+      ({ guesses }) => guesses === 1 ? "first" : "later",
+    );
+    this.#requeue([...verdicts.get("left out") ?? [], ...first]);
+    if (later.length > 0) this.#requeueLater(later);
+    return first;
   }
 
   /** Reads some jobs' rows in one snapshot. */
@@ -275,6 +298,7 @@ export class Transactions {
    */
   async #retry(jobs: readonly Job[], shown: Snapshot): Promise<void> {
     const changed = jobs.filter((job) => hasChanged(job, shown));
+    for (const job of changed) this.#noteFound(job, shown);
     const losers = new Set(changed.length > 0 ? changed : jobs); // If nothing has changed, the reason is unknown.
     for (const job of losers) job.losses++;
     for (const job of jobs) job.snapshot = shown;
@@ -334,6 +358,21 @@ export class Transactions {
     }
   }
 
+  /**
+   * Whether a commit may assume that a row does not exist. That saves a round trip, or costs one if it is wrong. So it is
+   * worthwhile only if KV is far, and the rows of this table that commits have assumed missing were.
+   */
+  #mayAssumeMissing([table]: Deno.KvKey): boolean {
+    return this.#store.commits.isFar && performance.now() >= (this.#foundIn.get(table) ?? 0);
+  }
+
+  /** Records the tables of rows that a refused commit assumed missing. */
+  #noteFound({ snapshot }: Job, { rows }: Snapshot): void {
+    for (const key of snapshot?.assumed ?? []) {
+      if (rows.get(nameOf(key))) this.#foundIn.set(key[0], performance.now() + ASSUMED_AGAIN);
+    }
+  }
+
   #fail(jobs: readonly Job[], error: unknown): void {
     for (const job of jobs) {
       job.reject(error);
@@ -359,10 +398,8 @@ function bySnapshot(jobs: readonly Job[]): readonly (readonly Job[])[] {
 }
 
 /** Whether a snapshot has another version of a row that a job has decided on. */
-function hasChanged({ reads, snapshot }: Job, { rows }: Snapshot): boolean {
-  const versionIn = (some: Snapshot["rows"] | undefined, name: string) =>
-    versionstampOf(some?.get(name) ?? null);
-  return reads.keys().some((name) => versionIn(rows, name) !== versionIn(snapshot?.rows, name));
+function hasChanged({ reads, snapshot }: Job, shown: Snapshot): boolean {
+  return reads.keys().some((name) => versionIn(shown, name) !== versionIn(snapshot, name));
 }
 
 function isKnown(read: Deno.KvKey | KnownRow): read is KnownRow {

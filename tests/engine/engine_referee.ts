@@ -24,6 +24,8 @@ interface Plan {
   readonly id: number;
   /** Numbers of the rows that it decides on. */
   readonly reads: readonly number[];
+  /** Number of further rows that it decides on, each of which depends on the numbers in the rows before it. */
+  readonly follows: number;
   /** Number of a row that it decides on, and that others create without reading it. */
   readonly awaits: number | undefined;
   /** Number of a row that it creates without reading it. */
@@ -110,14 +112,26 @@ const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
 /** Decides as planned. */
 function decide({ id, mark, salt, ...plan }: Plan, rows: Rows, write: Write, version?: VersionRow): string {
-  const numbers = keysOf(plan).map((key) => numberIn(rows.get(key)));
-  const sum = numbers.reduce((total, number) => total + number + 1, 0);
-  const finding = `${id}: ${numbers}`;
-  const remainder = numbers.length > 0 ? (sum + salt) % 8 : 7;
+  const found = new Map<string, number>();
+  let sum = salt;
+  const find = (key: Deno.KvKey) => {
+    const number = numberIn(rows.get(key));
+    found.set(nameOf(key), number);
+    sum += number + 1;
+  };
+  keysOf(plan).forEach(find);
+  const reads = new Set(plan.reads);
+  for (let count = 0; count < plan.follows; count++) {
+    const row = sum % ROWS;
+    reads.add(row);
+    find(rowKey(row));
+  }
+  const finding = `${id}: ${JSON.stringify([...found])}`;
+  const remainder = found.size > 0 ? sum % 8 : 7;
   if (remainder === 2 || remainder === 3) return finding;
   write.set(logKey(id), mark);
   if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(id));
-  plan.reads.forEach((row, index) => {
+  [...reads].toReversed().forEach((row, index) => {
     if (index === 0 && remainder === 4) write.delete(rowKey(row));
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + id) % 1_000));
   });
@@ -126,9 +140,15 @@ function decide({ id, mark, salt, ...plan }: Plan, rows: Rows, write: Write, ver
   return finding;
 }
 
-/** Keys of the rows that a plan decides on. */
+/** Keys of the rows that a plan decides on, whatever they contain. */
 function keysOf({ reads, awaits }: Pick<Plan, "reads" | "awaits">): Deno.KvKey[] {
   return [...reads.map(rowKey), ...(awaits === undefined ? [] : [newKey(awaits)])];
+}
+
+/** Names of the rows in a finding. */
+function rowsIn(finding: string): string[] {
+  const found: [string, number][] = JSON.parse(finding.slice(finding.indexOf(" ")));
+  return found.map(([name]) => name);
 }
 
 /** What a plan finds in a state, and the state that it leaves; undefined if it is refused. */
@@ -226,6 +246,7 @@ class Referee {
     return {
       id: ++this.#id,
       reads: [...new Set(reads)],
+      follows: isBlind || this.#below(2) === 0 ? 0 : 1 + this.#below(4),
       awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
       creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
@@ -255,12 +276,18 @@ class Referee {
     const mayBegin = () => {
       if (this.#time.now > call.deadline) throw new OutOfTime();
     };
+    const given = [keysOf(plan), [], [rowKey(this.#below(ROWS))]][this.#below(3)] ?? [];
     const transaction: Transaction<string> = {
-      reads: keysOf(plan).map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
+      reads: given.map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
       decide: (rows, write) => decide(plan, rows, write, engine.row),
     };
     engine.transactions.run(transaction, { mayBegin }).then(({ result: finding, committed, rows }) => {
       end({ answer: "result", finding, committed, rows });
+      const names = new Set(rows.map(({ key }) => nameOf(key)));
+      const had = new Set([...given.map(nameOf), ...rowsIn(finding)]);
+      if (names.symmetricDifference(had).size > 0) {
+        this.#faults.push(`${plan.id} returned ${[...names]} instead of ${[...had]}`);
+      }
       for (const row of rows) remember(engine, row);
       const { versionstamp = "" } = this.#kv.rows.get(nameOf(logKey(plan.id))) ?? {};
       if (plan.bumps && committed && engine.row.version < versionstamp) {

@@ -3,11 +3,17 @@ import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { Ids } from "../../src/engine/ids.ts";
 import { CorruptRow, encodeJson } from "../../src/engine/row.ts";
-import { type Decided, type Transaction, Unresolved, type Write } from "../../src/engine/transaction.ts";
+import {
+  type Decided,
+  TooManyRows,
+  type Transaction,
+  Unresolved,
+  type Write,
+} from "../../src/engine/transaction.ts";
 import { type CommitResult, fail, FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 import { referee } from "./engine_referee.ts";
-import { counting, countingAll, numberIn, Process, setting, upTo } from "./process.ts";
+import { counting, numberIn, Process, setting, upTo } from "./process.ts";
 
 Deno.test("run() returns results that some serial order of its transactions explains", () => referee());
 
@@ -36,40 +42,6 @@ Deno.test("run() reads all rows of a transaction in one snapshot", async () => {
   await Promise.all(upTo(7).map((number) => process.run(reading(number))));
 
   assertEquals(process.reads.map((keys) => keys.length), [9, 9, 3]);
-});
-
-Deno.test("run() finds out which rows a transaction gets, and reads them together before it decides", async () => {
-  const process = Process.on(new FakeKv());
-  await process.run(countingAll([["a"], ["b"]]));
-  process.reads.length = 0;
-
-  const { reads: _, ...discovering } = countingAll([["a"], ["b"]]);
-  const done = await process.run(discovering);
-
-  assertEquals(done.result, [1, 1]);
-  assertEquals(done.rows.map(({ key, entry }) => [key, numberIn(entry)]), [[["a"], 2], [["b"], 2]]);
-  assertEquals(process.reads, [[["a"], ["b"]]]);
-});
-
-Deno.test("run() follows rows to other rows, and checks only those that the last run got", async () => {
-  const kv = new FakeKv();
-  const process = Process.on(kv);
-  await kv.connect().atomic().set(["pointer"], encodeJson(3)).set(["a", 3], encodeJson(30)).commit();
-  const runs: number[] = [];
-
-  const { result, rows } = await process.run({
-    decide(rows, write) {
-      const at = numberIn(rows.get(["pointer"]));
-      const found = numberIn(rows.get(["a", at]));
-      runs.push(found);
-      write.set(["a", at], encodeJson(found + 1));
-      return found;
-    },
-  });
-
-  assertEquals([result, runs], [30, [0, 0, 30]]);
-  assertEquals(rows.map(({ key, entry }) => [key, numberIn(entry)]), [[["pointer"], 3], [["a", 3], 31]]);
-  assertEquals(process.reads, [[["pointer"], ["a", 0]], [["pointer"], ["a", 3], ["a", 0]]]);
 });
 
 Deno.test.each<[string, number, (number: number) => Transaction<Decided>, number]>([
@@ -101,7 +73,7 @@ Deno.test("run() rejects a transaction too large for a commit or a snapshot with
   const reads = upTo(9).map((number) => ["a", number]);
 
   await assertRejects(() => process.run(filling(1, 1_000)), RangeError);
-  await assertRejects(() => process.run({ reads, decide: () => null }), RangeError);
+  await assertRejects(() => process.run({ reads, decide: () => null }), TooManyRows);
   assertEquals([process.commits, process.reads], [[], []]);
 });
 

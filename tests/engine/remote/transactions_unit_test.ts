@@ -2,11 +2,12 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { StoreUnavailable } from "../../../src/engine/deadline.ts";
 import { pause } from "../../../src/base/time.ts";
 import { RemoteBackend } from "../../../src/engine/remote/remote.ts";
+import { encodeJson } from "../../../src/engine/row.ts";
 import { Store } from "../../../src/engine/store.ts";
 import type { Decided, Transaction } from "../../../src/engine/transaction.ts";
 import { Versions } from "../../../src/engine/versions.ts";
 import { calmNetwork, FakeKv, type Network, onFile } from "../../support/fake_kv.ts";
-import { VirtualTime } from "../../support/time.ts";
+import { seededRandom, VirtualTime } from "../../support/time.ts";
 import { referee } from "../engine_referee.ts";
 import { counting, countingAll, numberIn, Process, setting, upTo } from "../process.ts";
 import { onServer } from "./server.ts";
@@ -188,4 +189,109 @@ Deno.test("run() gives rows to transactions in call order, even to one that read
 
   assertEquals(finished, [...rows.map(() => "earlier"), "both", ...rows.map(() => "later")]);
   assertEquals(refusals, 0, "A transaction caused another to be refused");
+});
+
+/** A server with round trips of 100 ms, which the process knows, and the number in a row. */
+async function farProcess(time: VirtualTime, key: Deno.KvKey, number: number): Promise<Process> {
+  const kv = new FakeKv();
+  await kv.connect().atomic().set(key, encodeJson(number)).commit();
+  const process = new Process(kv.connect(slowNetwork(100)), ON_SERVER);
+  await time.until(process.run(setting("b")), 1_000);
+  return process;
+}
+
+/** Runs a transaction that finds out its row, and returns the number in it and the number of round trips. */
+async function roundTrips(time: VirtualTime, process: Process, key: Deno.KvKey): Promise<[number, number]> {
+  const began = time.now;
+  const { decide } = counting(...key);
+  const { result } = await time.until(process.run({ decide }), 1_000);
+  return [result, Math.floor((time.now - began) / 100)];
+}
+
+Deno.test("run() on a far server commits on the guess that rows do not exist, unless that was wrong lately", async () => {
+  using time = new VirtualTime();
+  const process = await farProcess(time, ["a", 1], 7);
+
+  assertEquals(await roundTrips(time, process, ["a", 2]), [1, 1]);
+  assertEquals(await roundTrips(time, process, ["a", 1]), [8, 3]);
+  assertEquals(await roundTrips(time, process, ["a", 3]), [1, 2]);
+  assertEquals(await roundTrips(time, process, ["b", 1]), [1, 1]);
+  await time.advance(10_000);
+  assertEquals(await roundTrips(time, process, ["a", 4]), [1, 1]);
+});
+
+Deno.test("run() on a far server commits on the guess only if the transaction writes on it", async () => {
+  using time = new VirtualTime();
+  const process = await farProcess(time, ["a"], 7);
+  const refusing: Transaction<number> = {
+    decide(rows, write) {
+      const row = rows.get(["a"]);
+      write.set(["b"], encodeJson(0));
+      if (row === null) throw new RangeError("no");
+      return numberIn(row);
+    },
+  };
+
+  const began = time.now;
+  const { result } = await time.until(process.run(refusing), 1_000);
+
+  assertEquals([result, Math.floor((time.now - began) / 100)], [7, 2]);
+});
+
+Deno.test("run() on a far server guesses for no row that another transaction has taken", async () => {
+  using time = new VirtualTime();
+  const process = await farProcess(time, ["b"], 7);
+  const { decide } = counting("a");
+
+  const together = [process.run({ decide }), process.run({ decide })];
+  await time.advance(10);
+  const done = await time.until(Promise.all([...together, process.run({ decide })]), 1_000);
+
+  assertEquals(done.map(({ result }) => result), [1, 2, 3]);
+  assertEquals(process.sizes.slice(1), [2, 1], "A guess was refused");
+  assertEquals(process.reads, [[["a"]]]);
+});
+
+Deno.test.each([["a file", onFile, 100], ["a near server", onServer, 1]] as const)(
+  "run() on %s reads rows before it commits",
+  async (_, backend, ms) => {
+    using time = new VirtualTime();
+    const process = new Process(new FakeKv().connect(slowNetwork(ms)), { backend });
+    await time.until(process.run(setting("b")), 1_000);
+
+    await time.until(process.run({ decide: counting("a").decide }), 1_000);
+
+    assertEquals(process.reads, [[["a"]]]);
+  },
+);
+
+Deno.test("run() causes no refusals in its own process, whichever rows transactions find out", async () => {
+  using time = new VirtualTime();
+  const random = seededRandom(7);
+  const process = new Process(new FakeKv().connect(slowNetwork(4)), ON_SERVER);
+  let refusals = 0;
+  process.disturbance = {
+    commit: async ({ apply }) => {
+      const result = await apply();
+      if (!result.ok) refusals++;
+      return result;
+    },
+  };
+  const hopping = (from: number): Transaction<number> => ({
+    decide(rows, write) {
+      const key = ["a", numberIn(rows.get(["a", from])) % 9];
+      const next = numberIn(rows.get(key)) + 5;
+      write.set(key, encodeJson(next));
+      return next;
+    },
+  });
+
+  const runs: Promise<unknown>[] = [];
+  for (const _ of upTo(400)) {
+    runs.push(process.run(hopping(Math.floor(random() * 9))));
+    await time.advance(random() * 2);
+  }
+  await time.until(Promise.all(runs), 10_000);
+
+  assertEquals(refusals, 0);
 });
