@@ -207,7 +207,7 @@ Deno.test("run() lets a guess get more rows than the transaction has in the end"
 });
 
 Deno.test("run() gives up after twenty runs if another process keeps changing which rows are needed", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const kv = await pointing(0);
   const process = Process.on(kv);
   settingBeforeReads(process, kv, POINTER);
@@ -220,7 +220,7 @@ Deno.test("run() gives up after twenty runs if another process keeps changing wh
 });
 
 Deno.test("run() reads the rows of earlier runs, too, if a pointer changes to and fro", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const kv = await pointing(0);
   const process = Process.on(kv);
   settingBeforeReads(process, kv, POINTER, (read) => 1 + read % 2);
@@ -231,7 +231,7 @@ Deno.test("run() reads the rows of earlier runs, too, if a pointer changes to an
 });
 
 Deno.test("run() lets no later transaction of its process move a pointer before an earlier one has followed it", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const process = Process.on(new FakeKv());
   let [runs, finished] = [0, false];
   const following = process.run({
@@ -248,7 +248,7 @@ Deno.test("run() lets no later transaction of its process move a pointer before 
 });
 
 Deno.test("run() asks whether its caller still waits before it says that rows keep changing", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const kv = await pointing(0);
   const process = Process.on(kv);
   settingBeforeReads(process, kv, POINTER);

@@ -209,7 +209,7 @@ async function roundTrips(time: VirtualTime, process: Process, key: Deno.KvKey):
 }
 
 Deno.test("run() on a far server commits on the guess that rows do not exist, unless that was wrong lately", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const process = await farProcess(time, ["a", 1], 7);
 
   assertEquals(await roundTrips(time, process, ["a", 2]), [1, 1]);
@@ -221,7 +221,7 @@ Deno.test("run() on a far server commits on the guess that rows do not exist, un
 });
 
 Deno.test("run() on a far server commits on the guess only if the transaction writes on it", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const process = await farProcess(time, ["a"], 7);
   const refusing: Transaction<number> = {
     decide(rows, write) {
@@ -239,7 +239,7 @@ Deno.test("run() on a far server commits on the guess only if the transaction wr
 });
 
 Deno.test("run() on a far server guesses for no row that another transaction has taken", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const process = await farProcess(time, ["b"], 7);
   const { decide } = counting("a");
 
@@ -255,7 +255,7 @@ Deno.test("run() on a far server guesses for no row that another transaction has
 Deno.test.each([["a file", onFile, 100], ["a near server", onServer, 1]] as const)(
   "run() on %s reads rows before it commits",
   async (_, backend, ms) => {
-    using time = new VirtualTime();
+    await using time = new VirtualTime();
     const process = new Process(new FakeKv().connect(slowNetwork(ms)), { backend });
     await time.until(process.run(setting("b")), 1_000);
 
@@ -266,7 +266,7 @@ Deno.test.each([["a file", onFile, 100], ["a near server", onServer, 1]] as cons
 );
 
 Deno.test("run() causes no refusals in its own process, whichever rows transactions find out", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const random = seededRandom(7);
   const process = new Process(new FakeKv().connect(slowNetwork(4)), ON_SERVER);
   let refusals = 0;
