@@ -1,8 +1,8 @@
 /**
  * Deno KV as exact transactions.
  *
- * A transaction names the rows it reads, and decides from them what to write. Many transactions share one commit, so 64
- * writers of one row are hundreds of times as fast as with a commit for each transaction. What it promises:
+ * A transaction gets rows, and decides from them what to write. Many transactions share one commit, so 64 writers of one
+ * row are hundreds of times as fast as with a commit for each transaction. What it promises:
  *
  * - A transaction is carried out once or not at all, even if KV repeats a commit, applies it late, or loses the
  *   response. `Unresolved` means that it is not known which.
@@ -12,8 +12,9 @@
  *   take 20 s or longer. To end it earlier, between two operations, pass `mayBegin`.
  * - No transaction waits forever because others write the same rows. After five seconds of conflicts, it is rejected.
  *
- * What it costs: one more check in each commit and, on a server, a row with a marker for each lane. A transaction that reads rows
- * needs two round trips; if its rows are passed in, it needs one. Values derived from rows are cached until a version
+ * What it costs: one more check in each commit and, on a server, a row with a marker for each lane. A transaction that
+ * writes needs two round trips if it gets rows that exist, and one more each time their contents lead to further rows. It
+ * needs one if its rows do not exist, or if they are passed in. Values derived from rows are cached until a version
  * row changes, and one read of version rows tells all waiting requests whether these values are current.
  *
  * What it needs:
@@ -21,6 +22,8 @@
  * - A KV of its own. With `create`, `openStore` sets up an empty one. It refuses a KV with rows that another program or
  *   an unknown release has written, and an SQLite database that is not a KV. The row `["schema"]`, and rows whose keys
  *   begin with `"commits"`, belong to the engine.
+ * - Transactions of at most 8 rows, with a `decide` that has no effect other than its writes: it runs before its rows
+ *   are read, too, to find out which they are.
  * - Keys without bigints. `run` throws a `TypeError` for a bigint in the key of a row that a transaction reads.
  * - Calls of `store.sweep()`, about once an hour, each time until it resolves to false. A killed process leaves up to
  *   about twenty markers on a server, which only these calls remove, after a day.
@@ -39,7 +42,6 @@
  * const toys = ["stock", "toys"];
  *
  * const buy: Transaction<number> = {
- *   reads: [toys],
  *   decide(rows, write) {
  *     const row = rows.get(toys);
  *     const left = (row ? decodeJson<number>(row) : 100) - 1;

@@ -268,10 +268,7 @@ export class Round {
     }
   }
 
-  /**
-   * Leaves a job out because it got rows that had not been read. It takes the rows of this run in place of those of the
-   * one before. After the second guess, it also takes those of earlier runs, because its rows might change back.
-   */
+  /** Leaves out a job whose run was a guess. It takes the rows of that run or, after the first, those of all its runs. */
   #leaveGuess({ job, rows, unread, fault, hasWritten }: Contribution): Verdict {
     if (fault) {
       job.reject(fault);

@@ -31,8 +31,18 @@ import { nameOf } from "./versions.ts";
  *     #carryOut()   reads the rows that are not known, lets the jobs decide, one after the other, each on the rows as
  *                   earlier ones leave them (`Round`), and commits: checks on all these rows, then writes and version
  *                   rows
- *     #requeue()    held → waiting: a job that had no room, whose rows must be read again, or that was refused
+ *     #requeue()    held → waiting: a job that had no room, that needs other rows, whose rows must be read again, or that
+ *                   was refused
  *     otherwise     held → done: the caller gets the result or the error
+ *
+ * Which rows a job needs is known only once it decides, because the content of one row can lead to another:
+ *
+ *     guess         A run that gets a row which has not been read finds null there, goes on, and does not count. This
+ *                   shows most of its rows at once. The job takes the rows that it got, and decides again on these.
+ *     first guess   If it has written, these writes are committed, with checks that the unread rows do not exist. If they
+ *                   do, the commit is refused, and then no row of their table is assumed missing for ten seconds.
+ *     later ones    The job pauses, and then takes the rows of all its runs, in case a row changes back and forth. It
+ *                   gives up after twenty guesses.
  *
  * How the commit can end:
  *
@@ -46,21 +56,31 @@ import { nameOf } from "./versions.ts";
  * Why the results are exact:
  *
  * - `decide` may run several times. Only its last run counts: the one on the rows that the commit checked.
+ * - The rows of a run are those in `reads` and those it got. A run counts only if each of them is one that the job has
+ *   taken, and was read or assumed. The commit checks all of them, and no others: what an earlier run got no longer
+ *   matters, because the last one decided without it.
  * - If a decision depends on another's write in the same commit, its result is returned after the commit has applied.
  *   If the commit is refused, that write never happened.
  * - A transaction that writes nothing needs no commit if its rows were read in one snapshot that began after the
- *   call: its result was true at that moment. Rows that the caller passed in might be older, so they are not enough.
+ *   call: its result was true at that moment. Rows that the caller passed in might be older, and those of a guess might
+ *   exist, so they are not enough. A job takes at most ten rows at a time, so one snapshot has them all.
  * - The step that sends the commit to KV checks whether the caller is still waiting. A commit can wait a long time for
  *   that step, and nothing must be stored for a request that has already received 503.
  *
  * Why no transaction waits forever:
  *
  * - A lane has exclusive use of the rows of its jobs, from their read to the end of its commit. Other jobs get them in
- *   order of arrival. So none starves, and no commit from this process causes another to be refused.
+ *   order of arrival. So none starves, and no commit from this process causes another to be refused. A job decides only
+ *   on rows that it has taken, even if its snapshot has those of others. If it has to wait for a row, it reads it again.
+ * - A job takes all its rows at once, and gives them all back before it waits for others. So jobs never wait for each
+ *   other in a circle. It keeps its age: no later job of this process can change its rows while it looks for others. While
+ *   it pauses, its rows stay reserved.
+ * - If the first eight rows of a run have all been read, and it gets another, reading more cannot help: it fails at once.
+ *   So does a guess that gets a sixteenth row, because a loop that ends at some row would never end on a guess.
  * - The oldest job whose rows are free is part of the next commit.
  * - If there are several lanes, jobs whose rows must be read, jobs that know their rows, and jobs without any do not
  *   share a commit. So none waits for a read that it does not need. On a file, which has one lane, a read takes less
- *   time than another commit.
+ *   time than another commit, so a commit there even waits for jobs to read the rows of their first guess.
  * - Rows are read for each commit, even if this process knows how its last commit left them. A process that kept
  *   committing on its own results would block all others. So a caller must not pass rows in while other processes are
  *   writing them. A job that loses a second race pauses, and reads its rows again right before it commits.
@@ -74,7 +94,7 @@ export interface TransactionsOptions {
   readonly clock: () => number;
 }
 
-/** Maximum number of runs of a transaction that get rows which have not been read. */
+/** Maximum number of guesses of one job. */
 const MAX_GUESSES = 20;
 /** How long after a row was wrongly assumed missing no commit assumes that again for its table, in ms. */
 const ASSUMED_AGAIN = 10_000;
@@ -197,7 +217,8 @@ export class Transactions {
         checked = together;
       } else {
         reserve(job);
-        if (!isFree) job.snapshot = undefined; // Its rows are likely to change before its turn.
+        // Its rows are likely to change before its turn.
+        if (!isFree || !checked.isDisjointFrom(job.reads)) job.snapshot = undefined;
       }
       return !isTaken;
     });
@@ -211,13 +232,13 @@ export class Transactions {
     for (let taken = jobs; taken.length > 0;) {
       const guessed = await this.#decide(taken, round);
       const joined = round.contributions.map(({ job }) => job);
-      const waits = joined.length > 0 && this.#store.lanes === 1;
-      taken = waits ? this.#next(joined, guessed) : [];
+      const isWaiting = joined.length > 0 && this.#store.lanes === 1;
+      taken = isWaiting ? this.#next(joined, guessed) : [];
     }
     if (round.contributions.length > 0) await this.#commit(round);
   }
 
-  /** Reads rows that are not known, and lets jobs decide. Returns those that now know which rows to read. */
+  /** Reads the rows that are not known, and lets jobs decide. Returns those whose first run was a guess. */
   async #decide(jobs: readonly Job[], round: Round): Promise<readonly Job[]> {
     const unread = jobs.filter(({ snapshot }) => snapshot === undefined);
     await Promise.all(bySnapshot(unread).map((group) => this.#read(group)));
@@ -310,7 +331,7 @@ export class Transactions {
     if (again.length > 0) await this.#requeueLater(again);
   }
 
-  /** Moves jobs back to the waiting ones after a random time. */
+  /** Moves jobs back to the waiting ones after a random time, unless they have tried for too long. */
   async #requeueLater(jobs: readonly Job[]): Promise<void> {
     await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
     const { inTime = [], late = [], lost = [] } = Object.groupBy(
@@ -358,15 +379,12 @@ export class Transactions {
     }
   }
 
-  /**
-   * Whether a commit may assume that a row does not exist. That saves a round trip, or costs one if it is wrong. So it is
-   * worthwhile only if KV is far, and the rows of this table that commits have assumed missing were.
-   */
+  /** Whether a commit may assume that a row does not exist. That saves a read or, if it is wrong, costs a commit. */
   #mayAssumeMissing([table]: Deno.KvKey): boolean {
-    return this.#store.commits.isFar && performance.now() >= (this.#foundIn.get(table) ?? 0);
+    return performance.now() >= (this.#foundIn.get(table) ?? 0);
   }
 
-  /** Records the tables of rows that a refused commit assumed missing. */
+  /** Records the tables of rows that a refused commit wrongly assumed missing. */
   #noteFound({ snapshot }: Job, { rows }: Snapshot): void {
     for (const key of snapshot?.assumed ?? []) {
       if (rows.get(nameOf(key))) this.#foundIn.set(key[0], performance.now() + ASSUMED_AGAIN);

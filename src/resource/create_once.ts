@@ -113,7 +113,6 @@ function once<Item extends Decided>(
   const key = replyKey(name);
   return {
     ...creation,
-    reads: [key, ...creation.reads ?? []],
     decide(rows, write, decidedAt) {
       const entry = rows.get(key);
       const first = entry && decodeReply(entry);

@@ -2,10 +2,11 @@
 import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { encodeJson } from "../../src/engine/row.ts";
+import { SCHEMA } from "../../src/engine/schema_version.ts";
 import { type Done, type Rows, TooManyRows, type Transaction } from "../../src/engine/transaction.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
-import { counting, countingAll, numberIn, Process, upTo } from "./process.ts";
+import { counting, numberIn, Process, upTo } from "./process.ts";
 
 const POINTER = ["pointer"];
 
@@ -47,13 +48,13 @@ function numbersOf({ rows }: Done<unknown>): [Deno.KvKey, number][] {
 
 Deno.test("run() finds out which rows a transaction gets, and reads them in one snapshot", async () => {
   const process = Process.on(new FakeKv());
-  const { decide } = countingAll(upTo(8).map((number) => ["a", number]));
+  const keys = upTo(8).map((number) => ["a", number]);
 
-  const done = await process.run({ decide });
+  const done = await process.run({ decide: (rows) => keys.map((key) => numberIn(rows.get(key))) });
 
   assertEquals(done.result, upTo(8).map(() => 0));
-  assertEquals(numbersOf(done), upTo(8).map((number) => [["a", number], 1]));
-  assertEquals(process.reads, [upTo(8).map((number) => ["a", number])]);
+  assertEquals(numbersOf(done), keys.map((key) => [key, 0]));
+  assertEquals([process.reads, process.commits], [[keys], []]);
 });
 
 Deno.test("run() follows rows to other rows, and counts only the rows of the last run", async () => {
@@ -67,20 +68,25 @@ Deno.test("run() follows rows to other rows, and counts only the rows of the las
   assertEquals([done.result, again.result], [31, 32]);
   for (const one of [done, again]) assertEquals(numbersOf(one), [[POINTER, 3], [["a", 3], one.result]]);
   assertEquals(process.reads, [
-    [POINTER, ["a", 0]],
+    [SCHEMA, POINTER, ["a", 0]], // after a guess was refused
     [POINTER, ["a", 3], ["a", 0]],
     [POINTER],
-    [POINTER, ["a", 3]],
+    [SCHEMA, POINTER, ["a", 3]],
   ]);
 });
 
 Deno.test("run() does not check a row that only an earlier run got", async () => {
   const kv = await pointing(3);
   const process = Process.on(kv);
-  process.beforeCommit(1, () => set(kv, ["a", 0], 7));
+  process.disturbance = {
+    commit: async ({ apply, keys: [key] }) => {
+      if (key?.[1] === 3) await set(kv, ["a", 0], 7);
+      return await apply();
+    },
+  };
 
   assertEquals((await process.run(FOLLOWING)).result, 1);
-  assertEquals(process.sizes, [1]);
+  assertEquals(process.commits, [[["a", 0]], [["a", 3]]]);
 });
 
 Deno.test("run() checks the rows in `reads` even if the transaction does not get them", async () => {
@@ -126,7 +132,7 @@ Deno.test("run() rejects one of two transactions alone if it throws on the rows 
   const [refused, done] = await Promise.allSettled([process.run(refusing), process.run(FOLLOWING)]);
 
   assertEquals([refused.status, done.status], ["rejected", "fulfilled"]);
-  assertEquals(process.sizes, [1]);
+  assertEquals(process.commits.at(-1), [["a", 1]]);
 });
 
 Deno.test("run() puts transactions that find out their rows in the commit of those that know them", async () => {
@@ -213,7 +219,12 @@ Deno.test("run() gives up after twenty runs if another process keeps changing wh
   settingBeforeReads(process, kv, POINTER);
   let runs = 0;
 
-  const run = process.run({ decide: (rows, write, now) => (runs++, FOLLOWING.decide(rows, write, now)) });
+  const run = process.run({
+    decide(rows) {
+      runs++;
+      return numberIn(rows.get(["a", numberIn(rows.get(POINTER))]));
+    },
+  });
   await time.until(assertRejects(() => run, StoreUnavailable, "keep changing"), 1_000);
 
   assertEquals([runs, process.commits], [20, []]);
@@ -257,4 +268,55 @@ Deno.test("run() asks whether its caller still waits before it says that rows ke
   };
 
   await time.until(assertRejects(() => process.run(FOLLOWING, { mayBegin }), RangeError, "late"), 1_000);
+});
+
+/** Sets a row that does not exist yet, if it gets null. Returns the number in it. */
+function creating(...key: Deno.KvKey): Transaction<number> {
+  return {
+    decide(rows, write) {
+      const row = rows.get(key);
+      if (row === null) write.set(key, encodeJson(1));
+      return numberIn(row);
+    },
+  };
+}
+
+Deno.test("run() commits without a read on the guess that rows do not exist, unless that was wrong lately", async () => {
+  await using time = new VirtualTime();
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  await set(kv, ["a", 2], 7);
+  const reads = async (...key: Deno.KvKey) => {
+    process.reads.length = process.commits.length = 0;
+    const { result } = await time.until(process.run(creating(...key)), 100);
+    return [result, process.commits.length, process.reads.length];
+  };
+
+  assertEquals(await reads("a", 1), [0, 1, 0]);
+  assertEquals(await reads("a", 2), [7, 1, 1]);
+  assertEquals(await reads("a", 2), [7, 0, 1]);
+  assertEquals(await reads("a", 3), [0, 1, 1]);
+  assertEquals(await reads("b", 3), [0, 1, 0]);
+  await time.advance(10_000);
+  assertEquals(await reads("a", 4), [0, 1, 0]);
+});
+
+Deno.test("run() decides on a row that exists although it was assumed missing", async () => {
+  const kv = new FakeKv();
+  const process = Process.on(kv);
+  process.beforeCommit(1, () => set(kv, ["a"], 7));
+
+  const done = await process.run(creating("a"));
+
+  assertEquals([done.result, done.committed, numbersOf(done)], [7, false, [[["a"], 7]]]);
+  assertEquals(numberIn(kv.rows.get('["a"]') ?? null), 7);
+});
+
+Deno.test("run() creates a row once, whichever of its simultaneous transactions assume that it is missing", async () => {
+  const process = Process.on(new FakeKv());
+
+  const done = await Promise.all(upTo(5).map(() => process.run(creating("a"))));
+
+  assertEquals(done.map(({ result }) => result), [0, 1, 1, 1, 1]);
+  assertEquals(process.sizes, [1]);
 });
