@@ -171,7 +171,7 @@ class Task {
 }
 
 Deno.test("Semaphore starts waiting tasks in their order, and refuses those that wait too long or are too many", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const semaphore = new Semaphore({ capacity: 2, maxWaiting: 3, maxWaitMs: 5_000, what: "tasks" });
   const tasks = upTo(6).map(() => new Task());
   const begun = () => tasks.flatMap((task, number) => task.begun ? [number] : []);
