@@ -6,6 +6,7 @@ import { type Generations, openCollections, ResourceError } from "./src/resource
 import { KeyForm } from "./src/accounts/api_key.ts";
 import { openAccounts } from "./src/accounts/plans.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue/catalogue.ts";
+import { EventLoopDelay } from "./src/app/event_loop.ts";
 import { InFlight } from "./src/app/in_flight.ts";
 import { createLog, errorRecord, type Log } from "./src/app/log.ts";
 import { Metrics } from "./src/app/metrics.ts";
@@ -82,9 +83,10 @@ async function serve(): Promise<number> {
   if ("code" in opened) return await log.flushed().then(() => opened.code);
   const { store, generations } = opened;
   const inFlight = new InFlight();
+  const eventLoopDelay = onDeploy ? undefined : new EventLoopDelay();
   const service = createService({
     catalogue: CATALOGUE,
-    ...{ generations, store, clock, metrics, log, inFlight },
+    ...{ generations, store, clock, metrics, log, inFlight, eventLoopDelay },
     ...{ onDeploy, environment, publicUrl, allowedOrigins, maxStalenessMs, signUpIsOpen, securityContact },
     ...{ operatorTokens, operatorReadTokens, metricsTokens },
     clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),

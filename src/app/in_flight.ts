@@ -117,6 +117,11 @@ export class InFlight {
     return this.#pending.length;
   }
 
+  /** Maximum number of requests in flight, without those of monitoring. */
+  get capacity(): number {
+    return this.#limits.capacity;
+  }
+
   /** Whether no further request should be accepted. */
   isFull(isForMonitoring: boolean = false): boolean {
     const { capacity, monitoring } = this.#limits;

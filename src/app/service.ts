@@ -17,7 +17,7 @@ import { AccountStore } from "../accounts/account_store.ts";
 import { clientSchemas } from "../accounts/account_view.ts";
 import { KeyForm } from "../accounts/api_key.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
-import { metricsOperation } from "../operator/metrics_route.ts";
+import { metricsOperation, type MetricsOptions } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
 import type { PartOptions } from "../operator/part.ts";
 import { grantsOf, type OperatorTokens } from "../operator/token.ts";
@@ -43,6 +43,8 @@ export interface ServiceOptions extends
   readonly generations?: Generations;
   /** Maximum age of cached accounts and items, in ms. */
   readonly maxStalenessMs: number;
+  /** Undefined if timers do not run between requests. */
+  readonly eventLoopDelay?: MetricsOptions["eventLoopDelay"];
 }
 
 /** The service. */
@@ -146,13 +148,22 @@ function operationsOf(
   { accounts, items, permits }: Served,
 ): readonly Operation[] {
   const { catalogue, store, environment, publicUrl, securityContact, signUpIsOpen, clock } = options;
-  const { metrics, inFlight, operatorTokens, operatorReadTokens, metricsTokens } = options;
+  const { metrics, inFlight, eventLoopDelay, operatorTokens, operatorReadTokens, metricsTokens } = options;
   const hasOperators = [...operatorTokens, ...operatorReadTokens].length > 0;
   const { title } = catalogue;
   const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const described = { catalogue, publicUrl, securityContact, operations: () => operations };
   const ofPart = { ...described, store, items, environment, signUpIsOpen, version: VERSION };
-  const scraped = { prefix, version: VERSION, store, metrics, parts: PARTS, inFlight, permits };
+  const scraped = {
+    prefix,
+    version: VERSION,
+    store,
+    metrics,
+    parts: PARTS,
+    inFlight,
+    eventLoopDelay,
+    permits,
+  };
   const schemas = clientSchemas(catalogue);
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),

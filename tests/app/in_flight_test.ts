@@ -170,7 +170,7 @@ Deno.test("stop() waits for the last answer, even of work that is not ready, but
 });
 
 Deno.test("quiet() resolves half a second after the last request of a stop, if no other came, and after two seconds at most", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const ends: Record<string, number> = {};
   const stopped = (name: string, inFlight: InFlight) => {
     inFlight.stop().then(() => inFlight.quiet()).then(() => ends[name] = time.now - start);

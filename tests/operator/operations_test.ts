@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
-import { call, type HarnessRequest, nextTarget } from "../support/client.ts";
+import { call, type HarnessRequest, nextTarget, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { carryOut, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
@@ -220,20 +220,24 @@ Deno.test("service charges wrong operator tokens to the address, reads no body, 
   assertEquals([(await service.ask(`GET ${ACCOUNTS}`)).status, pulls], [200, 0]);
 });
 
-Deno.test("service handles eight requests of operators at a time, of 1 MiB each", async () => {
+Deno.test("service handles eight requests of operators at a time, of 1 MiB each, and lets 100 more wait", async () => {
   await using service = await OperatedService.open();
   const headers = { "content-type": "application/json" };
   const create = (body: BodyInit) => service.fetch(CREATE, { key: TOKEN, headers, body });
   const unfinished = Array.from({ length: 8 }, () => new TransformStream<Uint8Array, Uint8Array>());
   const [first, ...others] = unfinished.map(({ readable }) => create(readable));
+  const waiting = upTo(100).map(() => service.ask(`GET ${ACCOUNTS}`));
 
   const refused = await service.ask(`GET ${ACCOUNTS}`);
+  const unknown = await service.fetch(`GET ${ACCOUNTS}`, { key: `${TOKEN}x` });
 
   assertEquals(refused.headers.get("retry-after"), "1");
   await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+  await assertError(unknown, 401, "invalid_operator_token");
   await unfinished[0]?.writable.abort();
   await assertError(await first ?? refused, 400, "invalid_request");
-  assertEquals((await service.ask(`GET ${ACCOUNTS}`)).status, 200);
+  const statuses = await Promise.all(waiting.map(async (response) => (await response).status));
+  assertEquals(new Set(statuses), new Set([200]));
   for (const { writable } of unfinished.slice(1)) await writable.close();
   for (const response of others) await assertError(await response, 400, "invalid_json");
   for (const [length, status] of [[1024 * 1024 - 2, 201], [1024 * 1024, 413]] as const) {

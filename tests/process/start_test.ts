@@ -158,6 +158,8 @@ Deno.test("server applies its variables, and runs the commands of its OPERATOR_T
   const bytes = Number(new RegExp(`^${METRIC}_kv_file_bytes (\\d+)$`, "m").exec(metrics)?.[1]);
   assertGreaterOrEqual(bytes, files.reduce((sum, { size }) => sum + size, 0));
 
+  assertMatch(metrics, RegExp(`^${METRIC}_event_loop_delay_seconds \\d`, "m"));
+
   const secrets = [own, TOKEN, OLD_TOKEN, READ_TOKEN, METRICS_TOKEN, DENO_KV_ACCESS_TOKEN];
   for (const id of ["trace-1", ...secrets]) {
     await call(server, own, `${LIST}/77`, {
