@@ -429,7 +429,6 @@ function deleteAccount(
     errors: [
       ...[ACCOUNT_NOT_FOUND, ACCOUNT_OPEN],
       ...removals.flatMap(({ errors }) => errors),
-      ...own.flatMap(({ errors }) => errors.delete),
     ],
   }, async ({ params: { id } }, call: Call) => {
     const { holder } = await find(accounts, id, call);

@@ -67,13 +67,16 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;
     if (matched.kind !== "found") return undefined;
+    const { access } = matched.endpoint;
+    const accountId = admission?.account?.id ?? "";
     return matched.endpoint.respond({
       request,
       params: matched.params,
       query,
       base,
       now,
-      accountId: admission?.account?.id ?? "",
+      accountId,
+      acting: { by: needsToken(access) ? "operator" : "account", accountId, now },
       address,
       async transact(transaction) {
         const done = await transactions.run(transaction, { mayBegin: () => budget.check() });

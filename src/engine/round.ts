@@ -167,7 +167,7 @@ class Contribution implements Rows, Write {
     this.#requireOpen();
     const { job, used } = this;
     const drawn = job.drawn.find((one) => one.from === ids && !used.includes(one)) ?? this.#drawNew(ids);
-    if (drawn === undefined) return NaN; // This run does not count.
+    if (drawn === undefined) return Number.MAX_SAFE_INTEGER; // This run does not count.
     used.push(drawn);
     return drawn.id;
   }

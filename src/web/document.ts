@@ -51,6 +51,8 @@ export interface Interface {
 function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
   const codes = kinds.map(({ code }) => code);
   const texts = kinds.flatMap(({ texts = {} }) => Object.entries(texts));
+  const counts = kinds.flatMap(({ counts = {} }) => Object.entries(counts));
+  const count = (description: string) => optional(integer(0, Number.MAX_SAFE_INTEGER, { description }));
   return named(
     "Error",
     output({
@@ -58,6 +60,7 @@ function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
       ...Object.fromEntries(texts.map(([name, description]) => [name, optional(text({ description }))])),
+      ...Object.fromEntries(counts.map(([name, description]) => [name, count(description)])),
     }, { examples: [exampleOf(example)] }),
   );
 }

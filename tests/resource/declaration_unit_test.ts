@@ -108,9 +108,9 @@ function filteredBy(...filters: string[]): Changes {
   return { filters: untyped(filters) };
 }
 
-/** Cups with a hook that reads these rows. */
-function withHook(keys: Hook["keys"]): Changes {
-  return { extend: [{ name: "mine", keys, apply() {} }] };
+/** Cups with a hook like this. */
+function withHook(hook: Partial<Hook>): Changes {
+  return { extend: [{ name: "mine", apply() {}, ...hook }] };
 }
 
 /** A value as JavaScript can declare it. */
@@ -139,7 +139,6 @@ async function refusalOf(store: Store, resources: Resources, create = true): Pro
 }
 
 const TAKEN = ["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help", "constructor"];
-const SIX_ROWS = [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]);
 /** Cups that refer to things. */
 const REFERRING = { fields: { ...FIELDS, thingId: optional(int64()) }, extend: [exists(THINGS, "thingId")] };
 
@@ -200,7 +199,7 @@ Deno.test.each<[fault: string, Changes]>([
   ['must say who sees an item: readableBy is "everyone" or "owner"', { readableBy: untyped("all") }],
   ['must say who writes an item: writableBy is "owner" or "operator"', { writableBy: untyped("all") }],
   [
-    "must have the field thingId for exists(things, thingId) in extend: declare it, or name another one",
+    "must have the field thingId for exists(things, thingId, keep) in extend: declare it, or name another one",
     { extend: [exists(THINGS, "thingId")] },
   ],
   [
@@ -214,16 +213,20 @@ Deno.test.each<[fault: string, Changes]>([
   ],
   ["must not have unique(name) twice in extend", { extend: [unique("name"), unique("name")] }],
   [
-    "has an invalid entry in extend, as the creation of its example shows: The hooks of cups read 6 rows for one change " +
-    "of an item: at most 5 are possible",
-    withHook(() => SIX_ROWS),
+    "has hooks that get 7 rows for one creation of an item, but there is room for 6: a change gets 3 for exists(), 1 for " +
+    'exists() with onDelete: "keep", 2 for unique() and 2 for another hook, unless its rows say otherwise. Remove one',
+    withHook({ rows: 7 }),
   ],
   [
-    "has an invalid entry in extend, as the deletion of its example shows: no such cup",
-    withHook(({ after }) => {
-      if (after === undefined) throw new Error("no such cup");
-      return [];
-    }),
+    "has the hook mine with keys: remove them, because apply now gets any row, and say in rows how many it gets at most, " +
+    "if that is more than 2",
+    withHook({ keys: () => [] }),
+  ],
+  ["must have a whole number as the rows of the hook mine, not 1.5", withHook({ rows: 1.5 })],
+  [
+    'must say among whose items name is unique: among: "owner", or among: "everyone", which keeps what is stored, but ' +
+    "tells an account which values others have",
+    { readableBy: "owner", extend: [unique("name")] },
   ],
   [
     "has an example that breaks a rule: The field name must be short",

@@ -21,13 +21,13 @@ function collectionOn(kv: Deno.Kv, disturbance: Disturbance = {}) {
   return {
     items,
     async add(fields: Omit<Thing, "id">): Promise<unknown> {
-      const item = { id: await items.ids.next(), ...fields };
-      return JSON.parse((await transactions.run(items.adding(item, ACCOUNT, 0))).result);
+      const acting = { by: "account", accountId: ACCOUNT, now: 0 } as const;
+      return (await transactions.run(items.adding(fields, acting))).result.item;
     },
     /** Changes fields of an item, or deletes it. */
     async change(id: number, change: Partial<Thing> | null): Promise<Item | null> {
       const changed = await items.change(id, (owned) => change && owned && { ...owned.item, ...change }, {
-        ...{ accountId: "", now: 0 },
+        acting: { by: "operator", accountId: "", now: 0 },
         transact: async (transaction) => (await transactions.run(transaction)).result,
       });
       return changed?.item ?? null;
