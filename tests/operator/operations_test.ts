@@ -1,9 +1,10 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { generatedReference } from "../../src/accounts/account.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, type HarnessRequest, nextTarget, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
-import { carryOut, fail } from "../support/fake_kv.ts";
+import { carryOut, type Commit, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import { HAMMER } from "../support/things.ts";
@@ -189,6 +190,18 @@ Deno.test("service logs wrong operator tokens in one line a second, with their n
   await service.app.settle();
 
   assertEquals(service.events.slice(2), [line("192.0.2.4", 1), line("192.0.2.5", 1)]);
+});
+
+Deno.test("service logs no change if the store does not confirm it", async () => {
+  const commit = (one: Commit) => one.keys.some(([table]) => table === "items") ? fail() : carryOut(one);
+  await using service = await OperatedService.open({ disturbance: { commit } });
+  service.expectsErrors = true;
+
+  const headers = { "idempotency-key": "once" };
+  const response = await service.fetch("POST /operator/v1/things", { key: TOKEN, json: HAMMER, headers });
+
+  assertEquals(response.status, 503);
+  assertEquals(service.operations.map(({ status, changed }) => [status, changed]), [[503, undefined]]);
 });
 
 Deno.test("service logs no operator's request that it refuses before it knows the token", async () => {
@@ -432,6 +445,20 @@ Deno.test("updateAccount() renames an account, and gives it a reference once, in
     id,
   ]);
   await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists");
+  await assertConsistent(service.kv);
+});
+
+Deno.test("updateAccount() replaces the reference that accounts create has sent, which nobody has chosen", async () => {
+  await using service = await OperatedService.open();
+  const { account } = await service.done(CREATE, { ...NEW, reference: generatedReference() });
+
+  const { reference } = await service.done(`PATCH ${ACCOUNTS}/${account.id}`, { reference: "7" });
+
+  assertEquals([account.reference, reference, await service.countRows("account_references")], [null, "7", 1]);
+  assertEquals(service.operations.map(({ changed }) => changed), [
+    { ...NEW, plan: "free", limits: { minute: 60, day: 1_000 } },
+    { reference: "7" },
+  ]);
   await assertConsistent(service.kv);
 });
 

@@ -95,7 +95,10 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
         ...needs(key, ["api_keys", JSON.parse(text).keyHash], rows, JSON.stringify(rest[0])),
         ...needs(key, ["usage", String(rest[0])], rows),
       ];
-    case "account_references":
+    case "account_references": {
+      const { reference = "" } = JSON.parse(rows.get(nameOf(["accounts", JSON.parse(text)])) ?? "{}");
+      return reference === rest[0] ? [] : [`${nameOf(key)} is of an account with the reference ${reference}`];
+    }
     case "api_keys":
       return needs(key, ["accounts", JSON.parse(text)], rows);
     case "idempotency": {
