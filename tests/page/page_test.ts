@@ -2,11 +2,12 @@ import config from "../../deno.json" with { type: "json" };
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { errorsOf } from "../../src/web/openapi.ts";
 import { needsToken } from "../../src/service/mod.ts";
-import { type Catalogue, type Resource, resource } from "../../src/resource/mod.ts";
+import { type Catalogue, type Resource, resource, ResourceError } from "../../src/resource/mod.ts";
 import { int64, list, nullable, object, oneOf, optional, text } from "../../src/web/schema.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { IDENTITY } from "../../src/catalogue/identity.ts";
 import { html as template } from "../../src/page/html.ts";
+import { requireColours } from "../../src/page/identity.ts";
 import { inline, sectionsOf } from "../../src/page/markdown.ts";
 import { HAS_ANIMALS } from "../process/shipped.ts";
 import { OF_THINGS } from "../support/things.ts";
@@ -59,6 +60,27 @@ function largeCollection(name: string): Resource {
     examples,
   });
 }
+
+Deno.test.each<[line: string, Parameters<typeof requireColours>[0]]>([
+  ["The hue paper of the identity must be a number of degrees, not NaN.", {
+    hues: { paper: NaN, accent: 1 },
+    chroma: 1,
+  }],
+  [
+    "The hue accent of the identity must be a number of degrees, not warm.",
+    { hues: JSON.parse('{"paper":1,"accent":"warm"}'), chroma: 1 },
+  ],
+  ["The chroma of the identity must be a number from 0, not -1.", {
+    hues: { paper: 1, accent: 1 },
+    chroma: -1,
+  }],
+  ["The chroma of the identity must be a number from 0, not Infinity.", {
+    hues: { paper: 1, accent: 1 },
+    chroma: Infinity,
+  }],
+])("requireColours() refuses an identity: %s", (line, identity) => {
+  assertEquals(assertThrows(() => requireColours(identity), ResourceError).message, line);
+});
 
 Deno.test("getPage() returns a page that is free of charge, and 304 to a client that has it", async () => {
   await using service = await Harness.open();
