@@ -2,7 +2,7 @@ import { assertEquals, assertGreaterOrEqual, assertMatch } from "@std/assert";
 import { VERSION } from "../../src/app/version.ts";
 import { START_HELP } from "../../src/process/config.ts";
 import { call, outcome } from "../support/client.ts";
-import { DenoProcess, runCommand, runServer, type ServerProcess } from "./process.ts";
+import { DenoProcess, runCommand, runServer, ServerProcess } from "./process.ts";
 import { addItem, idIn, LIST, listIds, METRIC, PATH, SHIPPED, TITLE } from "./shipped.ts";
 import { ServedStore, TemporaryStore } from "./temporary_store.ts";
 
@@ -89,6 +89,17 @@ Deno.test("server starts with a setting that no longer exists, and prints each l
   );
   const timed = /(?:^\{"time":"| \[)\d{4}-\d\d-\d\dT[\d:.]{12}Z(?:"|\]$)/;
   assertEquals([lines.length, lines.filter((line) => !timed.test(line))], [5, []]);
+});
+
+Deno.test("server logs an unexpected error at its start in one line, and exits 1", async () => {
+  const fault = "data:application/javascript,Deno.serve = () => ({ finished: Promise.resolve() })";
+  const server = new ServerProcess({ KV_PATH: ":memory:" }, { runtime: ["--preload", fault] });
+
+  const { code, errorLines, records: [error, ...more] } = await server.ended();
+
+  assertEquals([code, errorLines, more], [1, [], []]);
+  assertEquals([error?.["route"], error?.["error"]], ["start", "TypeError"]);
+  assertMatch(`${error?.["stack"]}`, /^ {4}at .+src\/process\/first_steps\.ts:\d+:\d+/);
 });
 
 Deno.test("server listens on a Unix socket if DENO_SERVE_ADDRESS says so", async () => {
