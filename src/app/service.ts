@@ -88,6 +88,7 @@ export function createService(options: ServiceOptions): Service {
     environment,
     keys,
     usageOf: (state) => permits.usageOf(state),
+    report: (fault) => log.error(errorRecord(fault, clock(), "accounts")),
   });
   const shared = { store, transactions, versions, generations };
   const report = (fault: Error) => log.error(errorRecord(fault, clock(), "items"));

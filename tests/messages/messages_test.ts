@@ -173,6 +173,27 @@ Deno.test("an account can store as much with messages as the table of threats sa
   assertStringIncludes(table, `so up to ${megabytes} GB on the first`);
 });
 
+Deno.test("an unreadable message is named when the queue is read, stops no metrics, and can be removed", async () => {
+  await using service = await Harness.open(OPERATED);
+  service.expectsErrors = true;
+  const { apiKey } = await service.createAccount();
+  const ids = [await send(service, apiKey, "one"), await send(service, apiKey, "two")].map(({ json }) =>
+    Object(json).id
+  );
+  await service.kv.set(["messages", ids[0]], new TextEncoder().encode("{"));
+  const operate = (target: string, json?: object) =>
+    service.fetch(target, { key: OPERATOR_TOKEN, ...(json && { json }) });
+
+  await assertError(await operate("GET /operator/v1/messages"), 500, "internal_error");
+  assertEquals(service.errors.map(({ reason }) => reason), [
+    `The message ${ids[0]} cannot be read: remove it`,
+  ]);
+  assertEquals(await queueOf(service), { messages_waiting: 2 });
+  assertEquals((await operate("POST /operator/v1/messages/remove", { ids })).status, 204);
+
+  assertEquals([await stored(service), service.operations.at(-1)?.ids], [[], ids]);
+});
+
 Deno.test("createService() says that it is a part with which a collection shares a path", () => {
   const fields = { name: text({ max: 9 }) };
   const notes = resource({

@@ -291,6 +291,26 @@ Deno.test("listAccounts() returns all accounts in pages, and filters them by sta
   assertEquals(await sizes("state=banned"), [0, 0]);
 });
 
+Deno.test("listAccounts() leaves out an account that cannot be read, and logs it", async () => {
+  await using service = await Harness.open({ operatorToken: OPERATOR_TOKEN });
+  service.expectsErrors = true;
+  const made = await Promise.all(upTo(3).map(() => service.createAccount()));
+  const [first, second = "", third] = made.map(({ account: { id } }) => id).sort();
+  await service.kv.set(["accounts", second], new TextEncoder().encode("{"));
+  const list = async (target: string) => {
+    const page = await service.fetch(target, { key: OPERATOR_TOKEN });
+    return [(await page.json()).map(({ id }: { id: string }) => id), nextTarget(page)];
+  };
+  const next = `GET /operator/v1/accounts?limit=2&cursor=${second}`;
+
+  assertEquals(await list("GET /operator/v1/accounts?limit=2"), [[first], next]);
+  assertEquals(await list(next), [[third], undefined]);
+
+  assertEquals(service.errors.map(({ route, reason }) => [route, reason]), [
+    ["accounts", `The account ${second} cannot be read: A row of accounts is not JSON`],
+  ]);
+});
+
 Deno.test("operators' operations return 400 to an invalid request, and change nothing", async () => {
   await using service = await OperatedService.open();
   const { account: { id } } = await service.createAccount("free");
