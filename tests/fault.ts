@@ -1,7 +1,7 @@
-// Plants faults in a copy of the checkout, one after the other, and runs tests there: those of the fault's folder, then the
-// rest. Exits with 0 if tests found each fault, 1 if one survived, and 2 if one does not apply: its text is not in the
-// file exactly once, the file cannot be parsed, or the run was interrupted. Failed tests run again, alone, because a
-// test can fail on a busy machine. A test that does not end finds its fault. Types are not checked.
+// Plants faults in a copy of the checkout, one after the other, and runs tests there: those of the fault's folder, or that
+// it names, then the rest. Exits with 0 if tests found each fault, 1 if one survived, and 2 if one does not apply: its
+// text is not in the file exactly once, the file cannot be parsed, or the run was interrupted. Failed tests run again,
+// alone, because a test can fail on a busy machine. A test that does not end finds its fault. Types are not checked.
 //
 //     deno task fault src/limits/lease.ts 'lease.used++' 'lease.used'
 //     deno task faults          # ten of those in faults.txt, at random
@@ -61,7 +61,7 @@ async function plant(fault: Fault): Promise<readonly string[]> {
   const path = `${folder}/checkout/${fault.path}`;
   const before = await Deno.readTextFile(path);
   await Deno.writeTextFile(path, withFault(before, fault));
-  const nearest = `tests/${fault.path.split("/")[1]}`;
+  const nearest = fault.tests ?? `tests/${fault.path.split("/")[1]}`;
   const { isDirectory } = await Deno.stat(nearest).catch(() => ({ isDirectory: false }));
   const found = isDirectory ? await failures(nearest) : [];
   const all = found.length > 0 ? found : await failures("main.ts", "src", "tests", `--ignore=${nearest}`);
