@@ -10,8 +10,8 @@ import { print, printOutput } from "../src/process/process.ts";
 import { type Fault, readFaults, withFault } from "./faults.ts";
 import { copyCheckout } from "./process/checkout.ts";
 
-/** Time in ms without a result after which a test counts as endless. The slowest takes 15 s alone. */
-const SILENCE = 180_000;
+/** Time in ms without a result after which the tests are killed. Before that, a test that does not end has failed. */
+const SILENCE = 240_000;
 const SAMPLE = 10;
 /** A line of a summary, with a file: a test that failed, or all of the file. */
 const FAILURE = /^(?:.+ => )?(\.\/[^\s:#]+).*$/gm;
@@ -78,7 +78,18 @@ async function failures(...tests: readonly string[]): Promise<readonly string[]>
 
 /** Runs tests. Resolves to those that failed. */
 async function run(...tests: readonly string[]): Promise<readonly string[]> {
-  const args = ["test", "--config", "tests/deno.json", "-P", "--no-check", "--fail-fast", "--doc", ...tests];
+  const limit = "--preload=tests/support/time_limit.ts";
+  const args = [
+    "test",
+    "--config",
+    "tests/deno.json",
+    "-P",
+    "--no-check",
+    "--fail-fast",
+    "--doc",
+    limit,
+    ...tests,
+  ];
   const env = { NO_COLOR: "1", DENO_DIR: `${folder}/cache`, TMPDIR: folder };
   const options = { args, cwd: `${folder}/checkout`, env, detached: true, signal: interruption.signal };
   const child = new Deno.Command(Deno.execPath(), { ...options, stdout: "piped" }).spawn();
