@@ -36,8 +36,11 @@ export async function findFaults(kv: Deno.Kv, resources: readonly Resource[] = [
 function faultsOfItem(
   key: Deno.KvKey,
   rows: Rows,
-  { rows: { items, index, ids }, filters, readableBy }: Resource,
+  { name, rows: { items, index: first, ids }, filters, readableBy }: Resource,
 ): string[] {
+  const { generation } = JSON.parse(rows.get(nameOf(["resources", name])) ?? "{}");
+  const index = (some: readonly string[]) =>
+    generation === undefined ? first(some) : ["generations", name, generation, some.join()];
   const text = rows.get(nameOf(key)) ?? "";
   const [json = "", ownerId = ""] = text.split("\n");
   const indexed = [...(readableBy === "owner" ? [[]] : []), ...combinationsOf(filters.toSorted())];
