@@ -464,7 +464,9 @@ Deno.test("updateAccount() renames an account, and gives it a reference once, in
   assertEquals((await service.done(`GET ${ACCOUNTS}?reference=8`)).map((one: { id: string }) => one.id), [
     id,
   ]);
-  await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists");
+  await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists", undefined, [
+    "accountId",
+  ]);
   await assertConsistent(service.kv);
 });
 
