@@ -90,6 +90,16 @@ Deno.test("blocks and names of the guides are current: if not, run deno task doc
   assertEquals(outdated.map(({ path }) => path), []);
 });
 
+Deno.test("every task that runs tests limits their time", async () => {
+  const configs = await Promise.all(
+    ["deno.json", "tests/browser/deno.json"].map((path) => orNothing(read(path), path)),
+  );
+  const tasks = configs.flatMap((text) => text?.match(/.*\bdeno test\b.*/g) ?? []);
+
+  assertGreaterOrEqual(tasks.length, 4);
+  assertEquals(tasks.filter((task) => !/--preload=\S*support\/time_limit\.ts/.test(task)), []);
+});
+
 Deno.test("security/README.md names only tests that exist", async () => {
   const table = await read("tests/security/README.md");
   const named = [...table.matchAll(/\]\(([\w./]+_test\.ts)\) "([^"]+)"/g)];

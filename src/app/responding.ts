@@ -55,6 +55,22 @@ export interface HandlingOptions {
   readonly realm: string;
 }
 
+/** A handler did not do its part. */
+export class HandlerFault extends Error {
+  override readonly name = "HandlerFault";
+
+  /** The reason for the log. */
+  get logReason(): string {
+    return this.message;
+  }
+}
+
+/** What a handler returned. @throws {HandlerFault} if it is no Response, whatever its type said. */
+export function requireResponse(made: unknown): Response {
+  if (made instanceof Response) return made;
+  throw new HandlerFault("The handler returned no Response");
+}
+
 type ReadBody = Call["readBody"];
 
 /** If a body arrives longer than this after its headers, its account is checked again, in ms. */
@@ -69,7 +85,8 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
     if (matched.kind !== "found") return undefined;
     const { access } = matched.endpoint;
     const accountId = admission?.account?.id ?? "";
-    return matched.endpoint.respond({
+    arrival.isHandled = true;
+    const made = matched.endpoint.respond({
       request,
       params: matched.params,
       query,
@@ -88,6 +105,7 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
         if (arrival.byOperator) arrival.byOperator.changed = changed;
       },
     });
+    return made instanceof Promise ? made : requireResponse(made);
   };
 
   /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */

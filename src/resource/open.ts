@@ -1,4 +1,9 @@
+<<<<<<< HEAD
 import { MAX_ROWS, type Store } from "../engine/mod.ts";
+=======
+import type { Store } from "../engine/mod.ts";
+import type { ErrorKind } from "../web/mod.ts";
+>>>>>>> origin/main
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
@@ -99,11 +104,11 @@ function* faultsOfCatalogue({ title, resources }: Pick<Catalogue, "title" | "res
 
 /** What is wrong with a declaration. Each fault follows the name of the resource. */
 function* faultsOf(
-  { name, item, tag, nouns, fields, filters, readableBy, writableBy, examples, schemas }: Resource,
+  { name, item, tag, nouns, fields, filters, get, readableBy, writableBy, examples, schemas }: Resource,
 ): Generator<string> {
   if (!NAME.test(name)) yield "must have a name of lower-case letters, digits and _, such as toys";
   if (!ITEM_NAME.test(item)) yield `must have an item with a name such as Toy, not ${item}`;
-  if (tag.name.trim() === "" || tag.description.trim() === "") {
+  if (isBlank(tag?.name) || isBlank(tag?.description)) {
     yield "must have a tag with a name and a description";
   }
   if (!ARTICLE_AND_NOUN.test(nouns.an) || nouns.many.trim() === "") {
@@ -117,6 +122,7 @@ function* faultsOf(
     if ([resolved(schema).type].flat().includes("object")) {
       yield `must not have an object as the field ${field}, because PATCH does not merge it: declare its fields one by one`;
     }
+    for (const fault of schema.faults ?? []) yield `has an invalid field ${field}: it ${fault}`;
     if (!("defaultValue" in schema)) continue;
     for (const fault of faultsIn(schema, schema.defaultValue, field)) {
       yield `has an invalid default: ${fault}`;
@@ -126,6 +132,10 @@ function* faultsOf(
   const shared = sharedNameIn([...Object.values(fields), list, creation, patch]);
   if (shared !== undefined) yield `has two schemas with the name ${shared}: rename the one in its fields`;
   yield* faultsOfFilters(filters, fields);
+  const { since, sunset } = get?.deprecated ?? { since: 0, sunset: 1 };
+  if (!(since < sunset && isTime(since) && isTime(sunset))) {
+    yield "must have times in get.deprecated, such as Date.UTC(2027, 0, 15), and since before sunset";
+  }
   if (!["everyone", "owner"].includes(readableBy)) {
     yield 'must say who sees an item: readableBy is "everyone" or "owner"';
   }
@@ -159,8 +169,18 @@ function* faultsOfFilters(filters: readonly string[], fields: Members): Generato
 function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Generator<string> {
   const { name, extend, fields } = resource;
   const position = (other: string) => resources.findIndex(({ name }) => name === other);
+<<<<<<< HEAD
   for (const [index, { name: own, field, refersTo: other }] of extend.entries()) {
+=======
+  for (const [index, { name: own, field, reverse, errors = [] }] of extend.entries()) {
+    if (isBlank(own)) yield "must have a name for each entry in extend, because the store remembers it";
+>>>>>>> origin/main
     if (extend.findIndex(({ name }) => name === own) < index) yield `must not have ${own} twice in extend`;
+    for (const error of errors) {
+      if (!isClientError(error)) {
+        yield `must have errors of ${own} in extend with a status from 400 to 499, not ${error.status}, as ${error.code} has`;
+      }
+    }
     const schema = field === undefined ? undefined : fields[field];
     if (field !== undefined && schema === undefined) {
       yield `must have the field ${field} for ${own} in extend: declare it, or name another one`;
@@ -205,12 +225,19 @@ function* faultsOfRows({ rows }: Hooks): Generator<string> {
   }
 }
 
+<<<<<<< HEAD
 function* faultsOfRules(resource: Resource, now: number): Generator<string> {
   for (const rule of resource.rules) {
     const { put, delete: deletion } = errorsOfRule(rule);
     for (const { status, code } of [...put, ...deletion]) {
       if (status >= 400 && status <= 499) continue;
       yield `must have rules whose errors have a status from 400 to 499, not ${status}, as ${code} has`;
+=======
+function* faultsOfRules(resource: Resource): Generator<string> {
+  for (const { error } of resource.rules) {
+    if (error && !isClientError(error)) {
+      yield `must have rules whose errors have a status from 400 to 499, not ${error.status}, as ${error.code} has`;
+>>>>>>> origin/main
     }
   }
   const { fields, examples, changed } = resource;
@@ -234,6 +261,34 @@ function* faultsOfRules(resource: Resource, now: number): Generator<string> {
   }
 }
 
+<<<<<<< HEAD
+=======
+/** The example as it is created, changed and deleted. */
+function examplesOf({ fields, examples, changed }: Resource) {
+  const item = { id: 1, ...withDefaults(fields, examples.item) };
+  const made = { id: 1, now: 0 };
+  return {
+    creation: { ...made, after: item },
+    change: { ...made, before: item, after: changed(item, examples.change) },
+    deletion: { ...made, before: item },
+  };
+}
+
+/** Whether a text, as JavaScript can declare it, says nothing. */
+function isBlank(text: unknown): boolean {
+  return typeof text !== "string" || text.trim() === "";
+}
+
+/** Whether a Date can have this time. */
+function isTime(ms: number): boolean {
+  return !Number.isNaN(new Date(ms).getTime());
+}
+
+function isClientError({ status }: ErrorKind): boolean {
+  return status >= 400 && status <= 499;
+}
+
+>>>>>>> origin/main
 function isFilterable(schema: Schema): boolean {
   const { type, enum: values } = resolved(schema);
   return type === "boolean" || (type === "string" && values !== undefined);

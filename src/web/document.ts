@@ -114,7 +114,7 @@ export function openApiDocument(
     info: { title, version, summary, description, contact, license },
     servers: [{ url: base + described.path }],
     security: [{ bearer: [] }],
-    tags: [...new Set(operations.map(({ tag }) => tag))],
+    tags: [...new Map(operations.map(({ tag }) => [tag?.name, tag])).values()],
     paths: Object.fromEntries(paths),
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer", description: credential } },

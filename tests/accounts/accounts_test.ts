@@ -1,4 +1,11 @@
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertGreaterOrEqual,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
 import { accountKey, ACCOUNTS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { ApiKeys } from "../../src/accounts/api_keys.ts";
 import { openAccounts } from "../../src/accounts/plans.ts";
@@ -325,7 +332,9 @@ Deno.test("operations that return an API key refuse an Idempotency-Key", async (
   await using service = await Harness.open(ALL);
   const { apiKey } = await service.createAccount();
   await addKnownAccounts(service);
-  const issuing = SAMPLES.filter(({ operation: { id } }) => /^createAccount|^rotate/.test(id));
+  const issuing = SAMPLES.filter(({ operation: { answers } }) => {
+    return JSON.stringify(Object.values(answers).map(({ body }) => body?.definitions)).includes('"apiKey":{');
+  });
 
   for (const { operation, target, request } of issuing) {
     const headers = { "idempotency-key": "1" };
@@ -337,7 +346,7 @@ Deno.test("operations that return an API key refuse an Idempotency-Key", async (
     await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
   }
 
-  assertEquals(issuing.length, 5);
+  assertGreaterOrEqual(issuing.length, 5);
 });
 
 Deno.test("keys with a former prefix stay valid, are hidden, and are no longer issued", async () => {

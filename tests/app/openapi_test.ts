@@ -476,6 +476,17 @@ Deno.test.each<[string, readonly Resource[]]>([
   );
 });
 
+Deno.test("createService() documents a tag once that two collections declare alike", () => {
+  const resources = [CUPS, JUGS].map((declaration) => resource({ ...declaration, tag: { ...CUPS.tag } }));
+  const catalogue: Catalogue = { ...OF_THINGS, resources: [THINGS, ...resources] };
+  const { app } = new Harness(new FakeKv().connect(), { catalogue });
+
+  const { document } = new Description(app.operations, interfaceForClients(catalogue));
+
+  const names = document.tags.map(({ name }) => name);
+  assertEquals(names.filter((name) => name === "Cups"), ["Cups"]);
+});
+
 Deno.test("createService() documents examples and defaults beyond 2^53 digit for digit", async () => {
   const fields = { ean: int64(), weight: optional(int64(), 9007199254740995n) };
   const examples = { item: { ean: 9007199254740993n }, change: { ean: 9007199254740993n } };

@@ -15,6 +15,7 @@ import { ERRORS } from "../../src/web/mod.ts";
 import {
   boolean,
   int64,
+  integer,
   list,
   type Members,
   named,
@@ -23,6 +24,7 @@ import {
   oneOf,
   optional,
   resolved,
+  type Schema,
   text,
 } from "../../src/web/schema.ts";
 import { upTo } from "../support/client.ts";
@@ -139,6 +141,29 @@ async function refusalOf(store: Store, resources: Resources, create = true): Pro
 }
 
 const TAKEN = ["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help", "constructor"];
+<<<<<<< HEAD
+=======
+const SIX_ROWS = [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]);
+/** A hook that does nothing. */
+const MINE: Hook = { name: "mine", keys: () => [], apply() {} };
+/** Schemas that a declaration must not have, and why. */
+const FAULTY: readonly (readonly [fault: string, Schema])[] = [
+  ["must not have a pattern with the flag i, which documents cannot show", text({ max: 9, pattern: /x/i })],
+  ["must not have a pattern with the flag g, which documents cannot show", text({ max: 9, pattern: /x/gu })],
+  [
+    "must have a pattern that is valid with the flag u, because readers of documents take it to have that",
+    text({ max: 9, pattern: /\-/ }),
+  ],
+  ["must have a max that is a whole number from 1, not 0.5", text({ max: 0.5 })],
+  ["must have bounds that are safe integers, the smaller one first, not 2 and 1", integer(2, 1)],
+  [
+    "must have bounds that are safe integers, the smaller one first, not 0 and Infinity",
+    integer(0, Infinity),
+  ],
+  ["must be one of at least one value, none of which is there twice", oneOf(["a", "a"])],
+  ["must be one of at least one value, none of which is there twice", oneOf([])],
+];
+>>>>>>> origin/main
 /** Cups that refer to things. */
 const REFERRING = { fields: { ...FIELDS, thingId: optional(int64()) }, extend: [exists(THINGS, "thingId")] };
 
@@ -161,6 +186,7 @@ Deno.test.each<[fault: string, Changes]>([
   ["must have at most 3 filters", filteredBy("isNew", "isNew", "size", "size")],
   ["must have a tag with a name and a description", { tag: { name: " ", description: "All cups" } }],
   ["must have a tag with a name and a description", { tag: { name: "Cups", description: "" } }],
+  ["must have a tag with a name and a description", { tag: untyped({}) }],
   ['must have nouns such as ["a toy", "toys"]', { noun: ["a ", "cups"] }],
   ['must have nouns such as ["a toy", "toys"]', { noun: ["a cup", ""] }],
   ...[object({}), nullable(object({ x: int64() }))].map((size): [string, Changes] => [
@@ -210,6 +236,27 @@ Deno.test.each<[fault: string, Changes]>([
   [
     "must have the field email for unique(email) in extend: declare it, or name another one",
     { extend: [unique("email")] },
+  ],
+  ...[" ", untyped(null)].map((name): [string, Changes] => [
+    "must have a name for each entry in extend, because the store remembers it",
+    { extend: [{ ...MINE, name }] },
+  ]),
+  [
+    "must have errors of mine in extend with a status from 400 to 499, not 503, as overloaded has",
+    { extend: [{ ...MINE, errors: [ERRORS.overloaded] }] },
+  ],
+  ...[[0, NaN], [NaN, 1], [1, 1]].map(([since = 0, sunset = 0]): [string, Changes] => [
+    "must have times in get.deprecated, such as Date.UTC(2027, 0, 15), and since before sunset",
+    { get: { deprecated: { since, sunset, advice: "Use the list" } } },
+  ]),
+  ...[...FAULTY, ...FAULTY.map(([fault, schema]) => [fault, list(schema, 2)] as const)]
+    .map(([fault, schema]): [string, Changes] => [
+      `has an invalid field extra: it ${fault}`,
+      withFields({ extra: optional(schema) }),
+    ]),
+  [
+    "has an invalid field extra: it must have a max that is a whole number from 1, not 0",
+    withFields({ extra: optional(list(boolean(), 0)) }),
   ],
   ["must not have unique(name) twice in extend", { extend: [unique("name"), unique("name")] }],
   [

@@ -11,6 +11,7 @@ import { createMatcher } from "../../src/web/router.ts";
 
 /** The part of an OpenAPI document that is used here. */
 export interface Document {
+  readonly tags: readonly { readonly name: string }[];
   readonly servers: readonly { readonly url: string }[];
   readonly security: readonly object[];
   readonly paths: Readonly<Record<string, PathItem>>;
