@@ -1,9 +1,5 @@
-<<<<<<< HEAD
 import { MAX_ROWS, type Store } from "../engine/mod.ts";
-=======
-import type { Store } from "../engine/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
->>>>>>> origin/main
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
@@ -169,14 +165,11 @@ function* faultsOfFilters(filters: readonly string[], fields: Members): Generato
 function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Generator<string> {
   const { name, extend, fields } = resource;
   const position = (other: string) => resources.findIndex(({ name }) => name === other);
-<<<<<<< HEAD
-  for (const [index, { name: own, field, refersTo: other }] of extend.entries()) {
-=======
-  for (const [index, { name: own, field, reverse, errors = [] }] of extend.entries()) {
+  for (const [index, hook] of extend.entries()) {
+    const { name: own, field, refersTo: other, errors = [], deletionErrors = [] } = hook;
     if (isBlank(own)) yield "must have a name for each entry in extend, because the store remembers it";
->>>>>>> origin/main
     if (extend.findIndex(({ name }) => name === own) < index) yield `must not have ${own} twice in extend`;
-    for (const error of errors) {
+    for (const error of [...errors, ...deletionErrors]) {
       if (!isClientError(error)) {
         yield `must have errors of ${own} in extend with a status from 400 to 499, not ${error.status}, as ${error.code} has`;
       }
@@ -225,19 +218,12 @@ function* faultsOfRows({ rows }: Hooks): Generator<string> {
   }
 }
 
-<<<<<<< HEAD
 function* faultsOfRules(resource: Resource, now: number): Generator<string> {
   for (const rule of resource.rules) {
     const { put, delete: deletion } = errorsOfRule(rule);
-    for (const { status, code } of [...put, ...deletion]) {
-      if (status >= 400 && status <= 499) continue;
-      yield `must have rules whose errors have a status from 400 to 499, not ${status}, as ${code} has`;
-=======
-function* faultsOfRules(resource: Resource): Generator<string> {
-  for (const { error } of resource.rules) {
-    if (error && !isClientError(error)) {
+    for (const error of [...put, ...deletion]) {
+      if (isClientError(error)) continue;
       yield `must have rules whose errors have a status from 400 to 499, not ${error.status}, as ${error.code} has`;
->>>>>>> origin/main
     }
   }
   const { fields, examples, changed } = resource;
@@ -261,19 +247,6 @@ function* faultsOfRules(resource: Resource): Generator<string> {
   }
 }
 
-<<<<<<< HEAD
-=======
-/** The example as it is created, changed and deleted. */
-function examplesOf({ fields, examples, changed }: Resource) {
-  const item = { id: 1, ...withDefaults(fields, examples.item) };
-  const made = { id: 1, now: 0 };
-  return {
-    creation: { ...made, after: item },
-    change: { ...made, before: item, after: changed(item, examples.change) },
-    deletion: { ...made, before: item },
-  };
-}
-
 /** Whether a text, as JavaScript can declare it, says nothing. */
 function isBlank(text: unknown): boolean {
   return typeof text !== "string" || text.trim() === "";
@@ -288,7 +261,6 @@ function isClientError({ status }: ErrorKind): boolean {
   return status >= 400 && status <= 499;
 }
 
->>>>>>> origin/main
 function isFilterable(schema: Schema): boolean {
   const { type, enum: values } = resolved(schema);
   return type === "boolean" || (type === "string" && values !== undefined);

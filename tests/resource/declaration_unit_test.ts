@@ -141,11 +141,8 @@ async function refusalOf(store: Store, resources: Resources, create = true): Pro
 }
 
 const TAKEN = ["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help", "constructor"];
-<<<<<<< HEAD
-=======
-const SIX_ROWS = [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]);
 /** A hook that does nothing. */
-const MINE: Hook = { name: "mine", keys: () => [], apply() {} };
+const MINE: Hook = { name: "mine", apply() {} };
 /** Schemas that a declaration must not have, and why. */
 const FAULTY: readonly (readonly [fault: string, Schema])[] = [
   ["must not have a pattern with the flag i, which documents cannot show", text({ max: 9, pattern: /x/i })],
@@ -163,7 +160,6 @@ const FAULTY: readonly (readonly [fault: string, Schema])[] = [
   ["must be one of at least one value, none of which is there twice", oneOf(["a", "a"])],
   ["must be one of at least one value, none of which is there twice", oneOf([])],
 ];
->>>>>>> origin/main
 /** Cups that refer to things. */
 const REFERRING = { fields: { ...FIELDS, thingId: optional(int64()) }, extend: [exists(THINGS, "thingId")] };
 
