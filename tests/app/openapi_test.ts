@@ -14,6 +14,7 @@ import {
   resource,
   ResourceError,
 } from "../../src/resource/mod.ts";
+import { ERRORS } from "../../src/web/error.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../../src/web/json.ts";
 import { errorsOf, inputsOf, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
 import { operation } from "../../src/web/operation.ts";
@@ -186,12 +187,12 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
 Deno.test("openApiDocument() has the parameters that operations accept, and marks those of extensions", () => {
   const marked: string[] = [];
   for (const { operation } of DOCUMENTED) {
-    const { id, access, isExtension = false, body } = operation;
+    const { id, body, errors, headers } = operation;
     const { parameters = [], responses } = DESCRIPTION.describes(operation) ?? {};
     const names = parameters.map(({ name }) => name);
     const inputs = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
-    const isLenient = (access === ACCESS.key || access === ACCESS.address) && !isExtension;
-    const acceptsKeys = ["createThing", "createMessage"].includes(id);
+    const isLenient = "Prefer" in headers;
+    const acceptsKeys = errors.includes(ERRORS.idempotency_key_reused);
 
     assertEquals([id, inputs.toSorted()], [id, names.toSorted()]);
     assertEquals([id, names.includes("Idempotency-Key")], [id, acceptsKeys]);
