@@ -175,6 +175,7 @@ function createItem(items: Items): Operation {
         description: `The created ${one}`,
         body: ownedItemOf(resource),
         headers: ["Location", "Cache-Control", "Idempotency-Replayed"],
+        paths: { Location: `${pathOf(resource)}/1` },
       },
     },
     errors: [ERRORS.idempotency_key_reused, ACCOUNT_NOT_FOUND, ...items.errors.put],

@@ -59,9 +59,14 @@ interface OwnedPage<Value extends Item> {
   readonly next: number | undefined;
 }
 
-/** An item as its row has it. */
-export interface FoundItem extends Pick<Owned, "ownerId"> {
-  readonly json: string;
+/** A row that was found. Its owner is known before its item is decoded. */
+export interface FoundItem {
+  /** Undefined if the row does not say. */
+  readonly ownerId: string | undefined;
+  /** Size of the row, in bytes. */
+  readonly bytes: number;
+  /** Decodes the item. @throws {UnreadableItem} */
+  readonly json: () => string;
 }
 
 const DELETED_AT_ONCE = 100;
@@ -90,7 +95,7 @@ export class Items<Value extends Item = Item> {
   readonly version: VersionRow;
   /** Ids of new items. */
   readonly ids: Ids;
-  /** Reads an item; null if no item has this id. Simultaneous calls share a read. Rejects with an UnreadableItem. */
+  /** Reads the row of an item; null if no item has this id. Simultaneous calls share a read. */
   readonly find: (id: number) => Promise<FoundItem | null>;
   /** The errors with which rules and hooks refuse creations and changes, and deletions. */
   readonly errors: Hooks["errors"];
@@ -120,7 +125,11 @@ export class Items<Value extends Item = Item> {
       const entries = await store.getMany(ids.map((id) => this.#collection.rows.item(id)));
       return (index) => {
         const entry = entries[index] ?? null;
-        return entry && this.#counted(() => this.#read(entry));
+        return entry && {
+          ownerId: ownerIn(entry),
+          bytes: bytesOf(entry),
+          json: () => this.#counted(() => this.#jsonOf(entry)),
+        };
       };
     });
     this.#store = store;
@@ -287,10 +296,10 @@ export class Items<Value extends Item = Item> {
     if (version === earlier?.version) return earlier;
     const shown = entries.slice(0, limit);
     return {
-      json: `[${this.#unreadable.leaveOut(shown, (entry) => this.#read(entry).json).join(",")}]`,
+      json: `[${this.#unreadable.leaveOut(shown, (entry) => this.#jsonOf(entry)).join(",")}]`,
       next: entries.length > limit ? cursorAfter(Number(shown.at(-1)?.key.at(-1)), query) : undefined,
       version,
-      bytes: shown.reduce((sum, { value }) => sum + (value instanceof Uint8Array ? value.length : 0), 0),
+      bytes: shown.reduce((sum, entry) => sum + bytesOf(entry), 0),
     };
   }
 
@@ -303,13 +312,13 @@ export class Items<Value extends Item = Item> {
   }
 
   /** An item as clients see it: the stored text, if its fields are those of this release. */
-  #read(entry: Entry): FoundItem {
-    const { json, members, ownerId } = storedItemIn(this.resource, entry);
+  #jsonOf(entry: Entry): string {
+    const { json, members } = storedItemIn(this.resource, entry);
     const names = Object.keys(members);
     const shown = this.#names.filter((name) => this.#lasting.has(name) || Object.hasOwn(members, name));
     const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]) &&
       this.resource.schemas.item.accepts(members);
-    return { json: isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item), ownerId };
+    return isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item);
   }
 
   /** What `read` returns. Counts the item if it cannot be read. */
@@ -321,6 +330,10 @@ export class Items<Value extends Item = Item> {
       throw error;
     }
   }
+}
+
+function bytesOf({ value }: Entry): number {
+  return value instanceof Uint8Array ? value.length : 0;
 }
 
 /** Whether a list is in descending order of id. */

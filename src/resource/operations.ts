@@ -142,6 +142,7 @@ function createItem(items: Items): Operation {
         description: `The created ${one}, including the assigned \`id\``,
         body: schemas.item,
         headers: ["Location", "Content-Location", "ETag", "Idempotency-Replayed"],
+        paths: { "Location": `${path}/1`, "Content-Location": `${path}/1` },
       },
     },
     errors: [ERRORS.idempotency_key_reused, ...items.errors.put],

@@ -11,7 +11,7 @@ import { assertError } from "../support/assertions.ts";
 import { call, callAtOnce, tally, upTo } from "../support/client.ts";
 import { carryOut, type Commit, type Disturbance, fail, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-import { ALL, credentialFor, SAMPLES } from "../support/operations.ts";
+import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
@@ -91,11 +91,12 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
 
 for (const { operation, target, what, request } of CHANGES) {
   Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
-    await using service = await RecordingService.open();
+    await using service = await RecordingService.open(ALL);
     service.expectsErrors = true;
     const { time } = service;
-    const { apiKey } = await service.createAccount();
+    const { account: { id }, apiKey } = await service.createAccount();
     await time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
+    await time.until(addKnownAccounts(service, id), 1_000);
     await time.advance(3_000);
     // Each operation is in time, but not all of them together.
     service.disturbance = {

@@ -137,11 +137,16 @@ Deno.test("an unreadable item that only its account sees exists for no other", a
   const id = await idIn(await office.book(office.ann));
   await spoil(office.kv, BOOKINGS, id, encodeText(`no booking\n${await office.idOf(office.ann)}`));
 
-  await assertError(await office.fetch(`GET /v1/bookings/${id}`, { key: office.ann }), 500, "internal_error");
-  for (const method of ["GET", "DELETE"]) {
+  for (const method of ["GET", "DELETE", "GET"]) {
     const response = await office.fetch(`${method} /v1/bookings/${id}`, { key: office.ben });
     await assertError(response, 404, "booking_not_found");
   }
+  const counted = () =>
+    office.metrics.items.unreadable.text().match(/^unreadable_items_total.*bookings.*$/m)?.[0];
+  // It was not even decoded, which would take time.
+  assertEquals(counted(), 'unreadable_items_total{resource="bookings"} 0');
+  await assertError(await office.fetch(`GET /v1/bookings/${id}`, { key: office.ann }), 500, "internal_error");
+  assertEquals(counted(), 'unreadable_items_total{resource="bookings"} 1');
 });
 
 Deno.test.each<[when: string, read: number]>([
