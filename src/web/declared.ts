@@ -125,8 +125,8 @@ export function conflictIn(operations: readonly DeclaredOperation[]): Conflict |
 /** The code of two different errors; undefined if there is none. */
 export function ambiguousCodeIn(kinds: readonly ErrorKind[]): string | undefined {
   const meanings = new Map<string, string>();
-  for (const { code, ...meaning } of kinds) {
-    const text = stringifyJson(meaning);
+  for (const { code, status, means, todo } of kinds) {
+    const text = stringifyJson([status, means, todo]);
     if ((meanings.get(code) ?? text) !== text) return code;
     meanings.set(code, text);
   }
