@@ -39,14 +39,19 @@ export class Ids implements IdSource {
    */
   async next(): Promise<number> {
     while (true) {
+      this.topUp();
       const id = this.take();
       if (id !== undefined) return id;
       await this.refill();
     }
   }
 
-  take(): number | undefined {
+  /** Takes the next range in the background if less than half of this one is left. */
+  topUp(): void {
     if (this.#free.length < this.#size / 2) this.#refilled().catch(() => {}); // A call that needs it takes it again.
+  }
+
+  take(): number | undefined {
     return this.#free.shift();
   }
 

@@ -162,6 +162,7 @@ export class Items<Value extends Item = Item> {
     acting: Acting,
     ownerId: string = acting.accountId,
   ): Transaction<Added<Value>> {
+    this.ids.topUp();
     return {
       ...(this.#collection.hooks.isEmpty && { reads: [] }),
       decide: (rows, write) => this.in(rows, write, acting).adding(fields, ownerId),

@@ -37,7 +37,7 @@ const COSTS: Readonly<Record<string, Cost>> = {
     "Headers.set": [12, 768, "six as for a list, and six of a response that is made for it"],
     "then, catch": [
       19,
-      405,
+      397,
       "four as for a list; the body, and its deadline; a commit and a read, and their deadlines",
     ],
     "RegExp.exec": [
@@ -45,15 +45,11 @@ const COSTS: Readonly<Record<string, Cost>> = {
       512,
       "two as for a list; four on the type of the body; one each on its JSON and a text",
     ],
-    "TextEncoder.encode": [14, 899, "the row, and each text in its keys, twice, for their sizes"],
-    "JSON.stringify": [1, 67, "the item, whose text is both the row and the response"],
-    timers: [2, 3, "the deadlines of the commits and of the read"],
+    "TextEncoder.encode": [14, 896, "the row, and each text in its keys, twice, for their sizes"],
+    "JSON.stringify": [1, 64, "the item, whose text is both the row and the response"],
+    timers: [2, 2, "the deadlines of the commit and of the read"],
     "KV reads": [1, 1, "the version rows, because the create before has changed them"],
-    "KV commits": [
-      1,
-      2,
-      "the items that arrive together share one; a range of ids is taken in the background",
-    ],
+    "KV commits": [1, 1, "the items that arrive together share one"],
     "SQLite reads": [1, 1, "as for a list"],
   },
 };
