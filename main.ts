@@ -6,8 +6,9 @@ import { type Generations, openCollections, ResourceError } from "./src/resource
 import { KeyForm } from "./src/accounts/api_key.ts";
 import { openAccounts } from "./src/accounts/plans.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "./src/catalogue/catalogue.ts";
+import { EventLoopDelay } from "./src/app/event_loop.ts";
 import { InFlight } from "./src/app/in_flight.ts";
-import { createLog, errorRecord, type Log } from "./src/app/log.ts";
+import { createLog, errorRecord, type Log, unhandledRecord } from "./src/app/log.ts";
 import { Metrics } from "./src/app/metrics.ts";
 import { createService } from "./src/app/service.ts";
 import { Sweeper } from "./src/app/sweeper.ts";
@@ -36,8 +37,8 @@ if (import.meta.main) {
     if (error instanceof Deno.errors.BrokenPipe) Deno.exit(BROKEN_PIPE);
     const isForOperator = error instanceof ConfigError || error instanceof OpenError ||
       error instanceof ResourceError || error instanceof StoreUnavailable;
-    if (!isForOperator) throw error;
-    printAt(Date.now(), error.message);
+    if (isForOperator) printAt(Date.now(), error.message);
+    else print(JSON.stringify(unhandledRecord(error, Date.now(), "start")));
     Deno.exit(1);
   }
 }
@@ -77,14 +78,20 @@ async function serve(): Promise<number> {
   const failed = (error: unknown, route: string) => log.error(errorRecord(error, clock(), route));
   stopped.then(({ reason }) => log.event({ time: new Date(clock()).toISOString(), event: "stop", reason }));
 
+  stopOnUnhandledError(stop, (error) => {
+    const detail = environment === "production" ? {} : { detail: Deno.inspect(error) };
+    log.error({ ...unhandledRecord(error, clock(), "unhandled"), ...detail });
+  });
+
   const opening = open(config, metrics, (error) => failed(error, "store"));
   const opened = await Promise.race([opening, stopped]);
   if ("code" in opened) return await log.flushed().then(() => opened.code);
   const { store, generations } = opened;
   const inFlight = new InFlight();
+  const eventLoopDelay = onDeploy ? undefined : new EventLoopDelay();
   const service = createService({
     catalogue: CATALOGUE,
-    ...{ generations, store, clock, metrics, log, inFlight },
+    ...{ generations, store, clock, metrics, log, inFlight, eventLoopDelay },
     ...{ onDeploy, environment, publicUrl, allowedOrigins, maxStalenessMs, signUpIsOpen, securityContact },
     ...{ operatorTokens, operatorReadTokens, metricsTokens },
     clientAddress: (request, { remoteAddr }) => clientAddress(request, remoteAddr, clientAddressHeader),
@@ -163,6 +170,17 @@ function stopOnSignal(stop: (stop: Stop) => void): void {
       stop({ reason: signal, code: 0 });
     } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
   });
+}
+
+/** Logs every error and rejection that nobody handles, such as that of a part's timer. Calls `stop` at the first. */
+function stopOnUnhandledError(stop: (stop: Stop) => void, log: (error: unknown) => void): void {
+  function note(event: Event, error: unknown): void {
+    event.preventDefault(); // Otherwise, Deno ends the process.
+    log(error);
+    stop({ reason: "unhandled", code: 1 });
+  }
+  addEventListener("error", (event) => note(event, event.error));
+  addEventListener("unhandledrejection", (event) => note(event, event.reason));
 }
 
 /** Revokes access to files. Once KV is open and the server listens, the service opens no more. */

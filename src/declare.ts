@@ -29,6 +29,7 @@ export {
   type ItemOf,
   type Resource,
   resource,
+  type RowCounts,
   type Rule,
   unique,
 } from "./resource/mod.ts";

@@ -6,6 +6,15 @@
  */
 export { type Store, type Transaction, versionstampOf } from "./engine/mod.ts";
 export { createResponse, NO_STORE, operation, valueResponse } from "./web/mod.ts";
-export { ACCESS, type Call, type Operation } from "./service/mod.ts";
-export { createOnce, type Creation, type Items, type Owned, type Reply } from "./resource/mod.ts";
+export { ACCESS, type Acting, type Call, type Operation } from "./service/mod.ts";
+export {
+  createOnce,
+  type Creation,
+  type Items,
+  type ItemsIn,
+  of,
+  once,
+  type Owned,
+  type Reply,
+} from "./resource/mod.ts";
 export type { Part, PartOptions } from "./operator/part.ts";

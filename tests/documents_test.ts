@@ -9,6 +9,7 @@ import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
 import { FIRST_BAN, LONGEST_BAN } from "../src/limits/usage.ts";
 import { REPLAY_HOURS } from "../src/web/headers.ts";
 import { openApiDocument } from "../src/web/openapi.ts";
+import { OPERATORS_REQUESTS } from "../src/operator/operations.ts";
 import { BODY_RULES, PLACES } from "../src/web/body.ts";
 import { ERRORS } from "../src/web/error.ts";
 import { MAX_LEASE_AGE, RETURN_TIME } from "../src/limits/allowance.ts";
@@ -44,6 +45,8 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `At most ${inWords(PLACES.all)} bodies are read at a time`,
     `more than ${often} are being read, one account can have at most ${PLACES.perSender} of them.`,
     `without an account can have at most ${PLACES.anonymous} together`,
+    `handles ${OPERATORS_REQUESTS.capacity} requests at a time. Up to ${OPERATORS_REQUESTS.maxWaiting} more wait`,
+    `at most ${duration(OPERATORS_REQUESTS.maxWaitMs)}; any others`,
     strikes,
     `${bans} ${duration(LONGEST_BAN)}.`,
     `429 after ${ANONYMOUS_LIMIT} in a minute from one address`,
@@ -85,6 +88,16 @@ Deno.test("blocks and names of the guides are current: if not, run deno task doc
   const outdated = (await readGuides()).filter(({ text, current }) => text !== current);
 
   assertEquals(outdated.map(({ path }) => path), []);
+});
+
+Deno.test("every task that runs tests limits their time", async () => {
+  const configs = await Promise.all(
+    ["deno.json", "tests/browser/deno.json"].map((path) => orNothing(read(path), path)),
+  );
+  const tasks = configs.flatMap((text) => text?.match(/.*\bdeno test\b.*/g) ?? []);
+
+  assertGreaterOrEqual(tasks.length, 4);
+  assertEquals(tasks.filter((task) => !/--preload=\S*support\/time_limit\.ts/.test(task)), []);
 });
 
 Deno.test("security/README.md names only tests that exist", async () => {

@@ -1,7 +1,7 @@
-// Plants faults in a copy of the checkout, one after the other, and runs tests there: those of the fault's folder, then the
-// rest. Exits with 0 if tests found each fault, 1 if one survived, and 2 if one does not apply: its text is not in the
-// file exactly once, the file cannot be parsed, or the run was interrupted. Failed tests run again, alone, because a
-// test can fail on a busy machine. A test that does not end finds its fault. Types are not checked.
+// Plants faults in a copy of the checkout, one after the other, and runs tests there: those of the fault's folder, or that
+// it names, then the rest. Exits with 0 if tests found each fault, 1 if one survived, and 2 if one does not apply: its
+// text is not in the file exactly once, the file cannot be parsed, or the run was interrupted. Failed tests run again,
+// alone, because a test can fail on a busy machine. A test that does not end finds its fault. Types are not checked.
 //
 //     deno task fault src/limits/lease.ts 'lease.used++' 'lease.used'
 //     deno task faults          # ten of those in faults.txt, at random
@@ -10,8 +10,8 @@ import { print, printOutput } from "../src/process/process.ts";
 import { type Fault, readFaults, withFault } from "./faults.ts";
 import { copyCheckout } from "./process/checkout.ts";
 
-/** Time in ms without a result after which a test counts as endless. The slowest takes 15 s alone. */
-const SILENCE = 180_000;
+/** Time in ms without a result after which the tests are killed. Before that, a test that does not end has failed. */
+const SILENCE = 240_000;
 const SAMPLE = 10;
 /** A line of a summary, with a file: a test that failed, or all of the file. */
 const FAILURE = /^(?:.+ => )?(\.\/[^\s:#]+).*$/gm;
@@ -61,7 +61,7 @@ async function plant(fault: Fault): Promise<readonly string[]> {
   const path = `${folder}/checkout/${fault.path}`;
   const before = await Deno.readTextFile(path);
   await Deno.writeTextFile(path, withFault(before, fault));
-  const nearest = `tests/${fault.path.split("/")[1]}`;
+  const nearest = fault.tests ?? `tests/${fault.path.split("/")[1]}`;
   const { isDirectory } = await Deno.stat(nearest).catch(() => ({ isDirectory: false }));
   const found = isDirectory ? await failures(nearest) : [];
   const all = found.length > 0 ? found : await failures("main.ts", "src", "tests", `--ignore=${nearest}`);
@@ -78,7 +78,18 @@ async function failures(...tests: readonly string[]): Promise<readonly string[]>
 
 /** Runs tests. Resolves to those that failed. */
 async function run(...tests: readonly string[]): Promise<readonly string[]> {
-  const args = ["test", "--config", "tests/deno.json", "-P", "--no-check", "--fail-fast", "--doc", ...tests];
+  const limit = "--preload=tests/support/time_limit.ts";
+  const args = [
+    "test",
+    "--config",
+    "tests/deno.json",
+    "-P",
+    "--no-check",
+    "--fail-fast",
+    "--doc",
+    limit,
+    ...tests,
+  ];
   const env = { NO_COLOR: "1", DENO_DIR: `${folder}/cache`, TMPDIR: folder };
   const options = { args, cwd: `${folder}/checkout`, env, detached: true, signal: interruption.signal };
   const child = new Deno.Command(Deno.execPath(), { ...options, stdout: "piped" }).spawn();

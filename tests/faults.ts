@@ -1,18 +1,21 @@
-// The faults in faults.txt, one a line: a path, a text that is once in that file, and what replaces it, between tabs.
+// The faults in faults.txt, one a line: a path, a text that is once in that file, what replaces it, and perhaps the folder
+// of tests that find it, between tabs.
 
 /** A fault to plant. */
 export interface Fault {
   readonly path: string;
   readonly from: string;
   readonly to: string;
+  /** The tests that run first, if not those of its folder. */
+  readonly tests?: string | undefined;
 }
 
 /** Reads the faults of faults.txt. */
 export async function readFaults(): Promise<readonly Fault[]> {
   const text = await Deno.readTextFile(`${import.meta.dirname}/faults.txt`);
   return text.split("\n").filter((line) => line !== "").map((line) => {
-    const [path = "", from = "", to = ""] = line.split("\t");
-    return { path, from, to };
+    const [path = "", from = "", to = "", tests] = line.split("\t");
+    return { path, from, to, tests };
   });
 }
 

@@ -80,10 +80,11 @@ function reachedFrom(file: string, imports: ReadonlyMap<string, readonly string[
   return reached;
 }
 
-/** The files of code below a folder. */
+/** The files of code below a folder, without installed packages. */
 async function sourcesIn(folder: string): Promise<string[]> {
   const entries = await Array.fromAsync(Deno.readDir(new URL(folder, ROOT)));
-  const sources = entries.map(({ name, isDirectory }) => {
+  const own = entries.filter(({ name }) => name !== "node_modules");
+  const sources = own.map(({ name, isDirectory }) => {
     const path = `${folder}/${name}`;
     return isDirectory ? sourcesIn(path) : /(?<!\.d)\.[jt]s$/.test(path) ? [path] : [];
   });

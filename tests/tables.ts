@@ -17,6 +17,7 @@ import { clientTasks, FILE_TASKS } from "../src/process/cli.ts";
 import { SETTINGS } from "../src/process/config.ts";
 import { usageOf } from "../src/operator/command_line.ts";
 import { FIRST_CALL } from "./first_call.ts";
+import { requireStartable } from "./startable.ts";
 import { Harness } from "./support/harness.ts";
 import { ALL } from "./support/operations.ts";
 
@@ -71,6 +72,7 @@ export async function readGuides(): Promise<readonly Guide[]> {
 }
 
 if (import.meta.main) {
+  await requireStartable();
   const guides = await readGuides();
   for (const { path, text, current } of guides) {
     if (current !== text) await Deno.writeTextFile(path, current);

@@ -86,7 +86,7 @@ export function accountOperations(
       ),
   );
 
-  return [getAccount, closeAccount, rotateKey(accounts, schemas, known), getUsage];
+  return [getAccount, rotateKey(accounts, schemas, known), getUsage, closeAccount];
 }
 
 function rotateKey(

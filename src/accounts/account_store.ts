@@ -1,5 +1,6 @@
 import { DAY, dayOf } from "../base/mod.ts";
 import {
+  CorruptRow,
   type Decided,
   decodeJson,
   encodeJson,
@@ -62,6 +63,8 @@ export interface AccountStoreOptions {
   readonly keys: KeyForm;
   /** The usage of an account as it is shown; by default the stored one. */
   readonly usageOf?: (state: AccountState) => Usage;
+  /** Called with each account that a page leaves out. */
+  readonly report?: (fault: CorruptRow) => void;
 }
 
 /** An account before and after a change. */
@@ -119,6 +122,7 @@ export class AccountStore {
   readonly #environment: Environment;
   readonly #keys: KeyForm;
   readonly #usageOf: (state: AccountState) => Usage;
+  readonly #report: (fault: CorruptRow) => void;
 
   /**
    * Transactions that change or remove an account bump `version`. New accounts do not, because no process has cached
@@ -127,13 +131,14 @@ export class AccountStore {
   constructor(
     store: Store,
     version: VersionRow,
-    { environment, keys, usageOf = ({ usage }) => usage }: AccountStoreOptions,
+    { environment, keys, usageOf = ({ usage }) => usage, report = () => {} }: AccountStoreOptions,
   ) {
     this.#store = store;
     this.#version = version;
     this.#environment = environment;
     this.#keys = keys;
     this.#usageOf = usageOf;
+    this.#report = report;
   }
 
   /**
@@ -194,15 +199,22 @@ export class AccountStore {
     }));
   }
 
-  /** Reads `size` accounts, in the order of their IDs, from the first one after `after`. */
+  /** Reads `size` accounts, in the order of their IDs, from the first one after `after`. Leaves out unreadable ones. */
   async page(after: string | undefined, size: number): Promise<AccountPage> {
     const start = after === undefined ? accountKey("") : [...accountKey(after), ""];
     const accounts = await this.#store.list({ start, end: accountKey("~") }, size);
     const ids = accounts.map(({ key }) => String(key.at(-1)));
     const usages = await this.#store.getMany(ids.map(usageKey));
-    const states = accounts.map((account, index) =>
-      this.#decode(ids[index] ?? "", [account, usages[index] ?? null])
-    );
+    const states = accounts.map((account, index) => {
+      const id = ids[index] ?? "";
+      try {
+        return this.#decode(id, [account, usages[index] ?? null]);
+      } catch (error) {
+        if (!(error instanceof CorruptRow)) throw error;
+        this.#report(new CorruptRow(`The account ${id} cannot be read: ${error.message}`));
+        return undefined;
+      }
+    });
     return {
       states: states.filter((state) => state !== undefined),
       next: accounts.length === size ? ids.at(-1) : undefined,

@@ -429,7 +429,6 @@ function deleteAccount(
     errors: [
       ...[ACCOUNT_NOT_FOUND, ACCOUNT_OPEN],
       ...removals.flatMap(({ errors }) => errors),
-      ...own.flatMap(({ errors }) => errors.delete),
     ],
   }, async ({ params: { id } }, call: Call) => {
     const { holder } = await find(accounts, id, call);
@@ -558,7 +557,8 @@ function shownAccount({ account }: OperatorSchemas) {
 }
 
 function issuedKey({ issued }: OperatorSchemas, description: string) {
-  return { 201: { description, body: issued, headers: ["Cache-Control", "Location"] } };
+  const paths = { Location: `${ACCOUNTS_PATH}/${EXAMPLE_ID}` };
+  return { 201: { description, body: issued, headers: ["Cache-Control", "Location"], paths } };
 }
 
 function open<Found>(found: Found | null, id: string): Found {

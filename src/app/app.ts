@@ -1,6 +1,14 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { type AllowedOrigins, bearerToken } from "../web/headers.ts";
-import { type Access, ApiError, apiErrorOf, errorResponse, ERRORS, INTERNAL } from "../web/mod.ts";
+import {
+  type Access,
+  ApiError,
+  apiErrorOf,
+  type ErrorKind,
+  errorResponse,
+  ERRORS,
+  INTERNAL,
+} from "../web/mod.ts";
 import {
   ACCESS,
   BASE_PATH,
@@ -19,6 +27,7 @@ import {
   type HandlingOptions,
   missing,
   refusing,
+  requireResponse,
   type Responding,
 } from "./responding.ts";
 import {
@@ -38,7 +47,7 @@ import {
   sharing,
 } from "./finishing.ts";
 import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
-import { errorRecord } from "./log.ts";
+import { type ErrorRecord, errorRecord } from "./log.ts";
 import { record, type RecordOptions } from "./record.ts";
 import type { WrongTokens } from "./wrong_tokens.ts";
 
@@ -133,7 +142,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function finish(arrival: Arrival, made: Response): Response {
-    const response = limit(arrival, made);
+    const response = limit(arrival, requireResponse(made));
     for (const step of finishing) step(arrival, response);
     record(arrival, made, options);
     return response;
@@ -172,17 +181,30 @@ function callerOf(
   return { key, address, now, at, isRead, isVital };
 }
 
-/** The error that the client receives. Anything other than an ApiError is logged and stays internal. */
+/** Errors of 5xx with which the service refuses a request. They are counted, and not logged. */
+const REFUSALS: ReadonlySet<ErrorKind> = new Set([OVERLOADED.kind, STOPPING.kind]);
+
+/** The error that the client receives. Anything other than an ApiError stays internal. A failure of the service is logged. */
 function asApiError(
   error: unknown,
-  { id, now, matched }: Arrival,
+  { id, now, matched, isHandled }: Arrival,
   { inFlight, environment, keys, log }: Pick<AppOptions, "inFlight" | "environment" | "keys" | "log">,
 ): ApiError {
+  const logFailure = (more: Partial<ErrorRecord>) =>
+    log.error({ ...errorRecord(error, now, matched.pattern, id), ...more });
   const known = apiErrorOf(error, keys.secret);
-  if (known) return known;
-  if (error instanceof OutOfTime) return inFlight.isStopping ? STOPPING : UNAVAILABLE;
+  if (known) {
+    const { kind } = known;
+    if (kind.status >= 500 && !REFUSALS.has(kind)) logFailure({ code: kind.code });
+    return known;
+  }
+  if (error instanceof OutOfTime) {
+    logFailure({
+      reason: isHandled ? "The handler did not finish" : "The handler could not be called in time",
+    });
+    return inFlight.isStopping ? STOPPING : UNAVAILABLE;
+  }
   const isExpected = error instanceof StoreUnavailable;
-  const detail = isExpected || environment === "production" ? {} : { detail: Deno.inspect(error) };
-  log.error({ ...errorRecord(error, now, matched.pattern, id), ...detail });
+  logFailure(isExpected || environment === "production" ? {} : { detail: Deno.inspect(error) });
   return isExpected ? UNAVAILABLE : INTERNAL;
 }

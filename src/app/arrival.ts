@@ -33,6 +33,8 @@ export interface Arrival {
   limitOf: LimitOf | undefined;
   /** Undefined, unless the request has a valid token for an operators' operation. */
   byOperator: ByOperator | undefined;
+  /** Whether the handler has been called. */
+  isHandled: boolean;
   /** Set by the handler's first read, because a body can be read only once. */
   body: ReturnType<Call["readBody"]> | undefined;
 }
@@ -124,6 +126,7 @@ export function createArrivals(
       admission: undefined,
       limitOf: undefined,
       byOperator: undefined,
+      isHandled: false,
       body: undefined,
     };
   };

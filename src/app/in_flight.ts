@@ -75,9 +75,12 @@ export interface InFlightRequest {
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
   readonly work: (budget: Budget) => Response | Promise<Response>;
-  /** Returns the response to an error: OutOfTime, or one that `work` threw, even after the request has timed out. */
+  /**
+   * Returns the response to an error: OutOfTime, or one that `work` or `finish` threw. `work` may throw another after the
+   * request has timed out.
+   */
   readonly failed: (error: unknown) => Response;
-  /** Completes the response. */
+  /** Completes the response. If it throws, it is called once more, with the response to that error. */
   readonly finish: (response: Response) => Response;
 }
 
@@ -115,6 +118,11 @@ export class InFlight {
   /** Number of requests in flight. */
   get size(): number {
     return this.#pending.length;
+  }
+
+  /** Maximum number of requests in flight, without those of monitoring. */
+  get capacity(): number {
+    return this.#limits.capacity;
   }
 
   /** Whether no further request should be accepted. */
@@ -177,13 +185,24 @@ export class InFlight {
     const settle = (respond: () => Response) => {
       this.#remove(pending);
       try {
-        resolve(finish(respond()));
+        resolve(respond());
       } catch (error) {
         reject(error);
       }
     };
-    const succeed = (response: Response) => budget.isOver || settle(() => response);
-    const fail = (error: unknown) => budget.isOver ? failed(error) : settle(() => failed(error));
+    const fail = (error: unknown) => {
+      if (!budget.isOver) settle(() => finish(failed(error)));
+      else if (!(error instanceof OutOfTime)) failed(error);
+    };
+    const succeed = (response: Response) => {
+      if (budget.isOver) return;
+      try {
+        const finished = finish(response);
+        settle(() => finished);
+      } catch (error) {
+        fail(error);
+      }
+    };
     const begin = () => {
       if (budget.isOver) return;
       try {

@@ -34,8 +34,12 @@ export interface ErrorRecord extends Pick<AccessRecord, "time" | "id" | "route">
   readonly error: string;
   /** Source file and line, if known. */
   readonly at: string;
-  /** The error's `logReason`, which failures of KV have. */
+  /** Code of the response, if the error is an ApiError. */
+  readonly code?: string;
+  /** Why: the error's `logReason`, which failures of KV have, or what a handler has not done. */
   readonly reason?: string;
+  /** Where an error that nobody handles arose: its stack, without the message. */
+  readonly stack?: string;
   /** The error's message and stack, and those of its causes. Only in staging, because they may show data of clients. */
   readonly detail?: string;
 }
@@ -116,10 +120,13 @@ export function createLog(
   const toErrors = new LineWriter(errors, notice, metrics.logLinesDropped);
   const toAccess = access && new LineWriter(access, notice, metrics.logLinesDropped);
   return {
-    error: ({ reason, detail, ...record }) => {
+    error: ({ reason, stack, detail, ...record }) => {
       // Truncated last, because a truncated secret would not be found.
       const cut = (text: string | undefined, length: number) => text && hide(text).slice(0, length);
-      toErrors.write(line({ ...record, reason: cut(reason, MAX_REASON), detail: cut(detail, MAX_DETAIL) }));
+      toErrors.write(line({
+        ...{ ...record, reason: cut(reason, MAX_REASON) },
+        ...{ stack: cut(stack, MAX_DETAIL), detail: cut(detail, MAX_DETAIL) },
+      }));
     },
     operator: (record) => toErrors.write(line(record)),
     event: (record) => toErrors.write(line(record)),
@@ -131,8 +138,8 @@ export function createLog(
 /**
  * The log line of an error: its name, place and `logReason`. Its message is left out, because it may contain secrets.
  *
- * `now` is in ms since the epoch. `route` is the route's pattern, or another task that failed: `accept`, `items`,
- * `schema`, `store` or `sweep`. `id` is that of the request that failed, if any.
+ * `now` is in ms since the epoch. `route` is the route's pattern, or another task that failed: `accept`, `accounts`,
+ * `items`, `schema`, `store` or `sweep`. `id` is that of the request that failed, if any.
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
   const common = { time: new Date(now).toISOString(), id, route };
@@ -142,6 +149,14 @@ export function errorRecord(error: unknown, now: number, route: string, id = "")
   const at = placeIn(stack ?? "");
   const reason = "logReason" in error && typeof error.logReason === "string" ? error.logReason : undefined;
   return { ...common, error: error.name + name, at, ...(reason !== undefined && { reason }) };
+}
+
+/** The log line of an error that nobody handles, which also has its stack. See {@linkcode errorRecord}. */
+export function unhandledRecord(error: unknown, now: number, route: string): ErrorRecord {
+  const stack = error instanceof Error ? error.stack ?? "" : "";
+  // The lines before these are the message.
+  const frames = stack.split("\n").filter((line) => /^ {4}at /.test(line));
+  return { ...errorRecord(error, now, route), stack: frames.join("\n") };
 }
 
 /** The first source file and line in a stack, such as `src/app.ts:1`; empty if there is none. */

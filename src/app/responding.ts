@@ -55,6 +55,22 @@ export interface HandlingOptions {
   readonly realm: string;
 }
 
+/** A handler did not do its part. */
+export class HandlerFault extends Error {
+  override readonly name = "HandlerFault";
+
+  /** The reason for the log. */
+  get logReason(): string {
+    return this.message;
+  }
+}
+
+/** What a handler returned. @throws {HandlerFault} if it is no Response, whatever its type said. */
+export function requireResponse(made: unknown): Response {
+  if (made instanceof Response) return made;
+  throw new HandlerFault("The handler returned no Response");
+}
+
 type ReadBody = Call["readBody"];
 
 /** If a body arrives longer than this after its headers, its account is checked again, in ms. */
@@ -67,13 +83,17 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;
     if (matched.kind !== "found") return undefined;
-    return matched.endpoint.respond({
+    const { access } = matched.endpoint;
+    const accountId = admission?.account?.id ?? "";
+    arrival.isHandled = true;
+    const made = matched.endpoint.respond({
       request,
       params: matched.params,
       query,
       base,
       now,
-      accountId: admission?.account?.id ?? "",
+      accountId,
+      acting: { by: needsToken(access) ? "operator" : "account", accountId, now },
       address,
       async transact(transaction) {
         const done = await transactions.run(transaction, { mayBegin: () => budget.check() });
@@ -85,6 +105,7 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
         if (arrival.byOperator) arrival.byOperator.changed = changed;
       },
     });
+    return made instanceof Promise ? made : requireResponse(made);
   };
 
   /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */

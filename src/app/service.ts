@@ -1,13 +1,11 @@
 import { Transactions, Versions } from "../engine/mod.ts";
-import { conflictIn } from "../web/openapi.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
-import { ACCESS, type Operation } from "../service/mod.ts";
+import type { Operation } from "../service/mod.ts";
 import {
   type Generations,
   itemOperations,
   type Items,
   itemsOf,
-  ResourceError,
   sweepGenerations,
   sweepReplies,
 } from "../resource/mod.ts";
@@ -17,7 +15,7 @@ import { AccountStore } from "../accounts/account_store.ts";
 import { clientSchemas } from "../accounts/account_view.ts";
 import { KeyForm } from "../accounts/api_key.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
-import { metricsOperation } from "../operator/metrics_route.ts";
+import { metricsOperation, type MetricsOptions } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
 import type { PartOptions } from "../operator/part.ts";
 import { grantsOf, type OperatorTokens } from "../operator/token.ts";
@@ -27,6 +25,7 @@ import { type App, type AppOptions, createApp } from "./app.ts";
 import { documentOperations } from "./document.ts";
 import { healthOperations } from "./health.ts";
 import { errorRecord } from "./log.ts";
+import { requireValidOperations } from "./operations.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 import { WrongTokens } from "./wrong_tokens.ts";
@@ -43,6 +42,8 @@ export interface ServiceOptions extends
   readonly generations?: Generations;
   /** Maximum age of cached accounts and items, in ms. */
   readonly maxStalenessMs: number;
+  /** Undefined if timers do not run between requests. */
+  readonly eventLoopDelay?: MetricsOptions["eventLoopDelay"];
 }
 
 /** The service. */
@@ -63,7 +64,7 @@ const PAGE_BYTES = 32 * 1024 * 1024;
 /**
  * Creates the service on a store.
  *
- * @throws {ResourceError} if two resources share a path or a schema, with each other or with the rest of the service.
+ * @throws {ResourceError} if the declaration of an operation is wrong, or two share a path or a schema.
  */
 export function createService(options: ServiceOptions): Service {
   const { catalogue, generations = new Map(), store, environment, publicUrl, maxStalenessMs, onDeploy } =
@@ -87,13 +88,14 @@ export function createService(options: ServiceOptions): Service {
     environment,
     keys,
     usageOf: (state) => permits.usageOf(state),
+    report: (fault) => log.error(errorRecord(fault, clock(), "accounts")),
   });
   const shared = { store, transactions, versions, generations };
   const report = (fault: Error) => log.error(errorRecord(fault, clock(), "items"));
   const items = itemsOf(catalogue, { ...shared, metrics: metrics.items, report });
   const wrongTokens = new WrongTokens(log, clock);
-  const operations = operationsOf(options, { accounts, items, permits });
-  requireDistinct(operations);
+  const { operations, idsOfParts } = operationsOf(options, { accounts, items, permits });
+  requireValidOperations(operations, idsOfParts);
   return {
     operations,
     permits,
@@ -140,23 +142,37 @@ interface Served {
   readonly permits: Permits<Account>;
 }
 
-/** All operations, in the order in which documents list them. Only access checks get the tokens themselves. */
+/**
+ * All operations, in the order in which documents list them, and the ids of those of parts. Only access checks get the
+ * tokens themselves.
+ */
 function operationsOf(
   options: ServiceOptions,
   { accounts, items, permits }: Served,
-): readonly Operation[] {
+): { readonly operations: readonly Operation[]; readonly idsOfParts: ReadonlySet<string> } {
   const { catalogue, store, environment, publicUrl, securityContact, signUpIsOpen, clock } = options;
-  const { metrics, inFlight, operatorTokens, operatorReadTokens, metricsTokens } = options;
+  const { metrics, inFlight, eventLoopDelay, operatorTokens, operatorReadTokens, metricsTokens } = options;
   const hasOperators = [...operatorTokens, ...operatorReadTokens].length > 0;
   const { title } = catalogue;
   const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const described = { catalogue, publicUrl, securityContact, operations: () => operations };
   const ofPart = { ...described, store, items, environment, signUpIsOpen, version: VERSION };
-  const scraped = { prefix, version: VERSION, store, metrics, parts: PARTS, inFlight, permits };
+  const scraped = {
+    prefix,
+    version: VERSION,
+    store,
+    metrics,
+    parts: PARTS,
+    inFlight,
+    eventLoopDelay,
+    permits,
+  };
   const schemas = clientSchemas(catalogue);
+  const ofParts = PARTS.flatMap((part) => part.operations(ofPart));
+  const forOperators = PARTS.flatMap(({ operatorOperations }) => operatorOperations?.(store) ?? []);
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
-    ...PARTS.flatMap((part) => part.operations(ofPart)),
+    ...ofParts,
     signUpOperation(accounts, { plans: catalogue.plans, schemas, isOpen: signUpIsOpen }),
     ...accountOperations(accounts, schemas, realm),
     ...documentOperations(described, clock),
@@ -164,22 +180,10 @@ function operationsOf(
     ...(hasOperators ? servedOperations({ store, accounts, catalogue, items, parts: PARTS }, publicUrl) : []),
     ...(hasOperators || metricsTokens.length > 0 ? [metricsOperation(scraped)] : []),
   ];
-  return operations;
+  return { operations, idsOfParts: new Set([...ofParts, ...forOperators].map(({ id }) => id)) };
 }
 
 /** A title in lower case, with this text in place of spaces. */
 export function slugOf(title: string, space: string): string {
   return title.toLowerCase().replaceAll(/\W+/g, space);
-}
-
-function requireDistinct(operations: readonly Operation[]): void {
-  // Clients and operators have documents of their own.
-  for (const own of Map.groupBy(operations, ({ access }) => access === ACCESS.operator).values()) {
-    const conflict = conflictIn(own);
-    if (conflict !== undefined) {
-      throw new ResourceError(
-        `A resource shares ${conflict} with another or the rest of the service: rename it.`,
-      );
-    }
-  }
 }

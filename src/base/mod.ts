@@ -4,6 +4,6 @@
  * @module
  */
 export { BoundedMap } from "./bounded_map.ts";
-export { Counter, gauge, Histogram, Registry } from "./prometheus.ts";
+export { Counter, counter, gauge, Histogram, Registry } from "./prometheus.ts";
 export { DAY, dayOf, HOUR, MINUTE, pause, SECOND } from "./time.ts";
 export { whenReady } from "./when_ready.ts";

@@ -126,6 +126,11 @@ export function gauge(name: string, help: string, value: number, labels: readonl
   return family(name, "gauge", help, [sample(name, labels, value)]);
 }
 
+/** A counter that is kept elsewhere, in the Prometheus text format. */
+export function counter(name: string, help: string, value: number): string {
+  return family(name, "counter", help, [sample(name, [], value)]);
+}
+
 function family(name: string, type: string, help: string, lines: readonly string[]): string {
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""].join("\n");
 }

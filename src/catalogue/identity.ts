@@ -9,7 +9,7 @@ export const IDENTITY: Identity = {
   formerKeyPrefixes: [],
   tagline: "an API whose limits are exact",
   summary: SUMMARY,
-  lead: [SUMMARY, `${PLANS.limits[PLANS.signUp].minute} requests a minute, and never one over.`],
+  lead: [SUMMARY, `${PLANS.limits[PLANS.signUp]?.minute} requests a minute, and never one over.`],
   source: undefined,
   print: {
     name: "paw",

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "./deadline.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "./row.ts";
-import type { Transaction } from "./transaction.ts";
+import type { IdSource, Transaction } from "./transaction.ts";
 import type { Transactions } from "./transactions.ts";
 
 const SMALLEST = 16;
@@ -14,7 +14,7 @@ const BUSY = 5_000;
  * another process has taken a range since then. If it is killed, the rest is lost. An id that was drawn is not drawn
  * again before `giveBack()`.
  */
-export class Ids {
+export class Ids implements IdSource {
   readonly #transactions: Transactions;
   readonly #key: Deno.KvKey;
   /** Ids that this process can hand out, ascending. */
@@ -39,14 +39,24 @@ export class Ids {
    */
   async next(): Promise<number> {
     while (true) {
-      const refilled = this.#free.length < this.#size / 2 ? this.#refilled() : undefined;
-      const id = this.#free.shift();
-      if (id !== undefined) {
-        refilled?.catch(() => {}); // A call that needs the range takes it again.
-        return id;
-      }
-      await refilled;
+      this.topUp();
+      const id = this.take();
+      if (id !== undefined) return id;
+      await this.refill();
     }
+  }
+
+  /** Takes the next range in the background if less than half of this one is left. */
+  topUp(): void {
+    if (this.#free.length < this.#size / 2) this.#refilled().catch(() => {}); // A call that needs it takes it again.
+  }
+
+  take(): number | undefined {
+    return this.#free.shift();
+  }
+
+  refill(): Promise<void> {
+    return this.#taking ?? this.#refilled();
   }
 
   /** Takes back an id that was drawn, but is certain not to be used. */

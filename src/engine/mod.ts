@@ -84,12 +84,15 @@ export { Store, type StoreOptions } from "./store.ts";
 export {
   type Decided,
   type Done,
+  type IdSource,
   type KnownRow,
+  MAX_ROWS,
   type Rows,
   type RunOptions,
   TooManyRows,
   type Transaction,
   Unresolved,
+  type Value,
   type Write,
 } from "./transaction.ts";
 export { Transactions, type TransactionsOptions } from "./transactions.ts";

@@ -1,6 +1,7 @@
 import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import {
   type Done,
+  type IdSource,
   type KnownRow,
   MAX_ROWS,
   type Rows,
@@ -35,6 +36,10 @@ export interface Job {
   readonly started: number;
   /** The rows that it decides on, as they were read or are assumed to be; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
+  /** The ids that its runs have drawn. Each run gets the same ones. */
+  readonly drawn: Drawn[];
+  /** What its last run drew from in vain. */
+  lacking: IdSource | undefined;
   /** Number of guesses: runs that did not count, because they got a row that had not been read. */
   guesses: number;
   /** Number of refused commits that it caused, because its rows had changed, or that nothing explains. */
@@ -45,14 +50,20 @@ export interface Job {
   reject(reason: unknown): void;
 }
 
-/** Resolves a job's call with its decision. */
-type Resolve = (done: Omit<Done<unknown>, "result">) => void;
+/** An id that was drawn. */
+export interface Drawn {
+  readonly from: IdSource;
+  readonly id: number;
+}
+
+/** Resolves a job's call with its decision, and gives back the ids that it does not use. */
+type Resolve = (done: Omit<Done<unknown>, "result">, used: readonly Drawn[]) => void;
 
 /**
  * Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected, and `guessed` that
- * it is left out because it got a row that had not been read.
+ * it is left out because it got a row that had not been read. Without ids, it is left out until there are some.
  */
-type Verdict = "joined" | "settled" | "left out" | "guessed";
+type Verdict = "joined" | "settled" | "left out" | "guessed" | "lacking ids";
 
 interface Change {
   readonly key: Deno.KvKey;
@@ -89,6 +100,10 @@ class Contribution implements Rows, Write {
   rows: Keys;
   /** Keys of the rows that had not been read. With any of them, it is a guess. */
   readonly unread: Deno.KvKey[] = [];
+  /** The ids that it uses. */
+  readonly used: Drawn[] = [];
+  /** What it drew from in vain. */
+  lacking: IdSource | undefined;
   /** Whether it depends on another contribution's write. */
   restsOnOthers = false;
   keyBytes = 0;
@@ -146,6 +161,26 @@ class Contribution implements Rows, Write {
   bump(row: VersionRow): undefined {
     this.#requireOpen();
     this.bumps.push(row);
+  }
+
+  draw(ids: IdSource): number {
+    this.#requireOpen();
+    const { job, used } = this;
+    const drawn = job.drawn.find((one) => one.from === ids && !used.includes(one)) ?? this.#drawNew(ids);
+    if (drawn === undefined) return Number.MAX_SAFE_INTEGER; // This run does not count.
+    used.push(drawn);
+    return drawn.id;
+  }
+
+  #drawNew(ids: IdSource): Drawn | undefined {
+    const id = ids.take();
+    if (id === undefined) {
+      this.lacking = ids;
+      return undefined;
+    }
+    const drawn = { from: ids, id };
+    this.job.drawn.push(drawn);
+    return drawn;
   }
 
   #addRow(name: string, key: Deno.KvKey): void {
@@ -215,12 +250,14 @@ export class Round {
     }
     if (this.#changed === NO_CHANGES && !isBlind(job)) this.#changed = changesOf(this.contributions);
     const contribution = new Contribution(job, this.#changed, now);
+    job.lacking = contribution.lacking;
     if (contribution.unread.length > 0) return this.#leaveGuess(contribution);
+    if (contribution.lacking) return leaveLacking(job);
     job.reads = contribution.rows;
     if (!contribution.hasWritten && !contribution.restsOnOthers) {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
       if (!isRead && !isBlind(job)) return leaveOut(job);
-      contribution.resolve({ committed: false, rows: this.#rowsOf(job) });
+      contribution.resolve({ committed: false, rows: this.#rowsOf(job) }, contribution.used);
       return "settled";
     }
     if (!this.#hasRoomFor(contribution)) {
@@ -263,8 +300,8 @@ export class Round {
   /** Resolves its jobs' calls after the commit has applied. */
   resolve(versionstamp: string): void {
     for (const row of this.#bumps) noteVersion(row, versionstamp);
-    for (const { job, resolve, hasWritten } of this.contributions) {
-      resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) });
+    for (const { job, resolve, hasWritten, used } of this.contributions) {
+      resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) }, used);
     }
   }
 
@@ -277,10 +314,10 @@ export class Round {
     const isFirst = job.guesses++ === 0;
     const { reads, snapshot } = job;
     job.reads = new Map([...new Map([...rows, ...(isFirst ? [] : reads)])].slice(0, MAX_KEYS));
-    const isCommitted = isFirst && hasWritten && rows.size <= MAX_ROWS &&
+    const isCommitted = isFirst && hasWritten && job.lacking === undefined && rows.size <= MAX_ROWS &&
       unread.every(this.#mayAssumeMissing);
     job.snapshot = isCommitted ? assumingMissing(unread, snapshot) : undefined;
-    return "guessed";
+    return job.lacking === undefined ? "guessed" : "lacking ids";
   }
 
   #hasRoomFor({ changes, keyBytes, valueBytes }: Contribution): boolean {
@@ -314,6 +351,12 @@ export class Round {
 function leaveOut(job: Job): Verdict {
   if (!isBlind(job)) job.snapshot = undefined;
   return "left out";
+}
+
+/** Leaves a job out because this process has no ids left for it. */
+function leaveLacking(job: Job): Verdict {
+  leaveOut(job);
+  return "lacking ids";
 }
 
 /** A snapshot in which rows that have not been read do not exist. */

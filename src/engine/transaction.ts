@@ -64,6 +64,26 @@ export interface Write {
   delete(key: Deno.KvKey): undefined;
   /** Changes the version of a row. */
   bump(row: VersionRow): undefined;
+  /**
+   * Draws a new id. If this process has none left, this run does not count: it takes some, and the transaction decides
+   * again. An id that no run needs in the end is given back, unless it is unknown whether the transaction was carried
+   * out.
+   */
+  draw(ids: IdSource): number;
+}
+
+/** Where new ids come from. */
+export interface IdSource {
+  /** The next id; undefined if this process has none left. */
+  take(): number | undefined;
+  /**
+   * Resolves when this process has some.
+   *
+   * @throws {StoreUnavailable}
+   */
+  refill(): Promise<void>;
+  /** Takes back an id that is certain not to be used. */
+  giveBack(id: number): void;
 }
 
 /** Options for running a transaction. */

@@ -1,7 +1,16 @@
 import { pause } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import { isBlind, type Job, type Keys, Round, sizeOf, type Snapshot, versionIn } from "./round.ts";
+import {
+  type Drawn,
+  isBlind,
+  type Job,
+  type Keys,
+  Round,
+  sizeOf,
+  type Snapshot,
+  versionIn,
+} from "./round.ts";
 import { type Entry, MAX_KEYS } from "./row.ts";
 import type { Store } from "./store.ts";
 import {
@@ -141,9 +150,12 @@ export class Transactions {
     const keys = reads.map((read) => isKnown(read) ? read.key : read);
     const known = reads.filter(isKnown);
     const given = byName(keys);
+    const drawn: Drawn[] = [];
     const job: Job = {
       given,
       reads: given,
+      drawn,
+      lacking: undefined,
       guesses: 0,
       options,
       started: performance.now(),
@@ -156,9 +168,15 @@ export class Transactions {
           result.catch(() => {}); // If it still writes, that throws.
           throw new TypeError("A transaction decides at once: decide() returned a promise");
         }
-        return (done) => resolve({ result, ...done });
+        return (done, used) => {
+          giveBack(drawn, used);
+          resolve({ result, ...done });
+        };
       },
-      reject,
+      reject(reason) {
+        if (!(reason instanceof Unresolved)) giveBack(drawn, []);
+        reject(reason);
+      },
     };
     try {
       if (given.size > MAX_ROWS) throw new TooManyRows(keys);
@@ -246,6 +264,7 @@ export class Transactions {
     const read = jobs.filter(({ snapshot }) => snapshot !== undefined); // The read of others has failed.
     const verdicts = Map.groupBy(read, (job) => round.take(job, now));
     for (const job of verdicts.get("settled") ?? []) this.#held.delete(job);
+    for (const job of verdicts.get("lacking ids") ?? []) this.#requeueWithIds(job);
     const { first = [], later = [] } = Object.groupBy(
       verdicts.get("guessed") ?? [],
       ({ guesses }) => guesses === 1 ? "first" : "later",
@@ -331,6 +350,17 @@ export class Transactions {
     if (again.length > 0) await this.#requeueLater(again);
   }
 
+  /** Moves a job back to the waiting ones once this process has ids for it. */
+  async #requeueWithIds(job: Job): Promise<void> {
+    this.#held.delete(job);
+    try {
+      await job.lacking?.refill();
+      this.#requeue([job]);
+    } catch (error) {
+      this.#fail([job], error);
+    }
+  }
+
   /** Moves jobs back to the waiting ones after a random time, unless they have tried for too long. */
   async #requeueLater(jobs: readonly Job[]): Promise<void> {
     await pause(Math.random() * Math.max(1, this.#store.commits.ms / 2));
@@ -397,6 +427,11 @@ export class Transactions {
       this.#held.delete(job);
     }
   }
+}
+
+/** Gives back the ids that were drawn, but are not used. */
+function giveBack(drawn: Drawn[], used: readonly Drawn[]): void {
+  for (const one of drawn.splice(0)) if (!used.includes(one)) one.from.giveBack(one.id);
 }
 
 /** Divides jobs among snapshots of at most ten keys each. All of a job's keys are in one snapshot. */

@@ -1,9 +1,11 @@
 import { MINUTE } from "../base/mod.ts";
 import {
+  CorruptRow,
   type Decided,
   decodeCount,
   decodeJson,
   encodeJson,
+  type Entry,
   type Store,
   type Transaction,
   type Write,
@@ -20,6 +22,11 @@ export interface Message {
   readonly createdAt: string;
   /** The account that sent it. */
   readonly accountId: string;
+}
+
+/** A message and the account that sent it; undefined if that cannot be read. */
+interface Sent extends Pick<Message, "id"> {
+  readonly accountId: string | undefined;
 }
 
 /** The account has as many queued messages as it can have. */
@@ -102,32 +109,33 @@ export class MessageStore {
     return waiting;
   }
 
-  /** Yields up to `count` of the oldest messages. */
+  /** Yields up to `count` of the oldest messages. @throws {CorruptRow} if one cannot be read; it names the message. */
   async *list(count: number): AsyncGenerator<Message> {
     let left = count;
     const pages = this.#store.pages(messageKey(""), messageKey("~"), Math.min(count, LIST_PAGE));
     for await (const page of pages) {
-      yield* page.slice(0, left).map((entry) => decodeJson<Message>(entry));
+      yield* page.slice(0, left).map(decodeMessage);
       left -= page.length;
       if (left <= 0) return;
     }
   }
 
-  /** Reads the messages with these IDs that are still queued. */
-  async find(ids: readonly string[]): Promise<Message[]> {
+  /** Reads the messages with these IDs that are still queued. One that cannot be read has no account. */
+  async find(ids: readonly string[]): Promise<Sent[]> {
     const entries = await this.#store.getMany(ids.map(messageKey));
-    return entries.filter((entry) => entry !== null).map((entry) => decodeJson<Message>(entry));
+    return entries.flatMap((entry, index) => entry ? [sentIn(entry, ids[index] ?? "")] : []);
   }
 
   /** Removes a message, if it is still queued. */
-  removing({ id, accountId }: Message): Transaction<undefined> {
-    const [key, waiting] = [messageKey(id), waitingKey(accountId)];
+  removing({ id, accountId }: Sent): Transaction<undefined> {
+    const key = messageKey(id);
+    const waiting = accountId === undefined ? undefined : waitingKey(accountId);
     return {
-      reads: [key, waiting],
+      reads: [key, ...(waiting ? [waiting] : [])],
       decide(rows, write) {
         if (rows.get(key) === null) return;
         write.delete(key);
-        putCount(waiting, decodeCount(rows.get(waiting)) - 1, write);
+        if (waiting) putCount(waiting, decodeCount(rows.get(waiting)) - 1, write);
       },
     };
   }
@@ -163,6 +171,25 @@ export function forgetting<Result extends Decided>(
       return result;
     },
   };
+}
+
+/** @throws {CorruptRow} that says how to remove it, because it would keep all later ones in the queue. */
+function decodeMessage(entry: Entry): Message {
+  try {
+    return decodeJson<Message>(entry);
+  } catch (error) {
+    if (!(error instanceof CorruptRow)) throw error;
+    throw new CorruptRow(`The message ${String(entry.key.at(-1))} cannot be read: remove it`);
+  }
+}
+
+function sentIn(entry: Entry, id: string): Sent {
+  try {
+    return decodeMessage(entry);
+  } catch (error) {
+    if (!(error instanceof CorruptRow)) throw error;
+    return { id, accountId: undefined };
+  }
 }
 
 function messageKey(id: string): Deno.KvKey {

@@ -24,6 +24,7 @@ import {
 } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import {
+  type Added,
   createOnce,
   type Item,
   type Items,
@@ -131,7 +132,10 @@ export function ownedItemOperations(items: Items): Operation[] {
     method: "DELETE",
     summary: `Delete ${an} of any account`,
     description: `Also deletes ${an} that this release cannot read.`,
-    errors: [errors.notFound, ...items.errors.delete],
+    errors: [
+      errors.notFound,
+      ...items.errors.delete.map((kind) => kind === errors.inUse ? errors.inUseCounted : kind),
+    ],
     answers: { 204: { description: `The ${one} was deleted` } },
   }, async ({ params: { [resource.id]: id = NaN } }, call: Call) => {
     if (!await items.remove(id, call)) throw notFound(id);
@@ -171,26 +175,27 @@ function createItem(items: Items): Operation {
         description: `The created ${one}`,
         body: ownedItemOf(resource),
         headers: ["Location", "Cache-Control", "Idempotency-Replayed"],
+        paths: { Location: `${pathOf(resource)}/1` },
       },
     },
     errors: [ERRORS.idempotency_key_reused, ACCOUNT_NOT_FOUND, ...items.errors.put],
   }, async ({ headers, body, bytes }, call: Call) => {
     const { accountId, ...fields } = body;
     const ownerId = typeof accountId === "string" ? accountId : "";
-    const item = { id: await items.ids.next(), ...fields };
-    const creation = items.adding(item, ownerId, call.now);
-    return await createOnce<string>(headers["Idempotency-Key"], call, {
+    const creation = items.adding(fields, call.acting, ownerId);
+    const response = await createOnce<Added>(headers["Idempotency-Key"], call, {
       ...{ operation: id, bytes, body, fields: ownedFieldsOf(resource) },
       creation: ownerId === "" ? creation : addingFor(ownerId, creation),
-      reply() {
-        for (const known of [`${item.id}`, ownerId]) if (known !== "") call.note(known);
-        call.noteChange(differentIn(resource, undefined, item));
+      reply({ item }) {
         const location = `${call.base}${pathOf(resource)}/${item.id}`;
         const body = stringifyJson(withOwner({ item, ownerId }));
         return { status: 201, headers: { ...NO_STORE, location }, body };
       },
-      unused: () => items.ids.giveBack(item.id),
     });
+    const [itemId = ""] = /\d+$/.exec(response.headers.get("location") ?? "") ?? [];
+    for (const known of [itemId, ownerId]) if (known !== "") call.note(known);
+    call.noteChange(Object.keys(fields));
+    return response;
   });
 }
 

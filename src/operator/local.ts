@@ -22,6 +22,7 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
     const request = new Request(BASE + target, init);
     const { pathname, search: query } = new URL(request.url);
     const matched = match(request.method, pathname);
+    const now = clock();
     try {
       if (matched.kind !== "found") throw new ApiError(ERRORS.not_found, "There is no such operation.");
       return await matched.endpoint.respond({
@@ -29,8 +30,9 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         params: matched.params,
         query,
         base: BASE,
-        now: clock(),
+        now,
         accountId: "",
+        acting: { by: "operator", accountId: "", now },
         transact: async (transaction) => (await transactions.run(transaction)).result,
         address: () => "",
         readBody: (rules) => readJsonObject(request, rules),

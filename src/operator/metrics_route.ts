@@ -1,4 +1,5 @@
-import { gauge, type Registry } from "../base/mod.ts";
+import process from "node:process";
+import { counter, gauge, type Registry } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { createResponse, NO_STORE, operation } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../service/mod.ts";
@@ -14,11 +15,15 @@ export interface MetricsOptions {
   /** The metrics of this process. */
   readonly metrics: { readonly registry: Registry };
   readonly parts: readonly Part[];
-  readonly inFlight: { readonly size: number };
+  readonly inFlight: { readonly size: number; readonly capacity: number };
+  /** Undefined if timers do not run between requests. */
+  readonly eventLoopDelay: { readonly take: () => number } | undefined;
   /** Counts the leases of this process, and the permits left in them. */
   readonly permits: { count(): { readonly leases: number; readonly permits: number } };
 }
 
+const DELAY =
+  "Longest time for which the event loop did not run a timer that was due, since the last scrape.";
 const TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
@@ -26,7 +31,7 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
  * begin with that of the service.
  */
 export function metricsOperation(
-  { prefix, version, store, metrics, parts, inFlight, permits }: MetricsOptions,
+  { prefix, version, store, metrics, parts, inFlight, eventLoopDelay, permits }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -44,14 +49,11 @@ export function metricsOperation(
         `version="${version}"`,
         `schema="${store.schema.version}"`,
       ]),
-      gauge(
-        "process_start_time_seconds",
-        "Start time of the process, as a Unix time in seconds.",
-        performance.timeOrigin / 1_000,
-      ),
-      gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
+      ...ofProcess(),
       metrics.registry.text(prefix),
       gauge(`${prefix}requests_in_flight`, "Requests in flight.", inFlight.size),
+      gauge(`${prefix}requests_capacity`, "Maximum number of requests in flight.", inFlight.capacity),
+      ...(eventLoopDelay ? [gauge(`${prefix}event_loop_delay_seconds`, DELAY, eventLoopDelay.take())] : []),
       gauge(`${prefix}leases`, "Leases held.", held.leases),
       gauge(`${prefix}leased_places`, "Permits left in those leases.", held.permits),
       ...ofParts.flat(),
@@ -61,4 +63,15 @@ export function metricsOperation(
     ];
     return createResponse(text.join(""), { headers: { "content-type": TYPE, ...NO_STORE } });
   });
+}
+
+/** The metrics that Prometheus's own clients have for every process, with their names. */
+function ofProcess(): string[] {
+  const { user, system } = process.cpuUsage();
+  const started = performance.timeOrigin / 1_000;
+  return [
+    gauge("process_start_time_seconds", "Start time of the process, as a Unix time in seconds.", started),
+    counter("process_cpu_seconds_total", "CPU time of all threads, in seconds.", (user + system) / 1_000_000),
+    gauge("process_resident_memory_bytes", "Resident memory of the process.", Deno.memoryUsage().rss),
+  ];
 }

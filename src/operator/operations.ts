@@ -1,5 +1,5 @@
 import type { Store } from "../engine/mod.ts";
-import { ConcurrencyLimit, operation, valueResponse } from "../web/mod.ts";
+import { operation, Semaphore, valueResponse } from "../web/mod.ts";
 import { type Interface, openApiDocument, requiredHeader } from "../web/openapi.ts";
 import { ACCESS, ACCESS_ERRORS, INTERFACE, type Operation, PROXY_ERRORS } from "../service/mod.ts";
 import type { Catalogue, Items } from "../resource/mod.ts";
@@ -20,6 +20,18 @@ export interface OperatorStores {
   readonly items: readonly Items[];
 }
 
+/** How many requests are handled at a time, and how many wait for how long. */
+export const OPERATORS_REQUESTS = {
+  capacity: 8,
+  maxWaiting: 100,
+  maxWaitMs: 5_000,
+  what: "operators' requests are being handled",
+} as const;
+const { capacity, maxWaiting, maxWaitMs } = OPERATORS_REQUESTS;
+const AT_ONCE = `At most ${capacity} are handled at a time. Up to ${maxWaiting} more wait for at most ${
+  maxWaitMs / 1_000
+} seconds.`;
+
 /** Of the 409s, only some that end by themselves have it. */
 const RETRY_AFTER = { ...requiredHeader("Seconds to wait before the next request", 21), required: false };
 
@@ -34,8 +46,8 @@ export function interfaceForOperators(catalogue: Catalogue): Interface {
     title: `${catalogue.title} for operators`,
     summary: "Accounts, plans, usage and items of the service.",
     description:
-      `For your own backend. Requests do not count toward any limit, but at most eight are handled at a time. A body can
-be at most 1 MiB. Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get
+      `For your own backend. Requests do not count toward any limit. ${AT_ONCE} A body can be at most 1 MiB.
+Unknown fields and query parameters get 400. Every error has the same body, \`Error\`. Responses may get
 further fields, and errors further codes: ignore those that you do not know. A change takes effect with the next request
 of the account, in every process. An API key is shown only once, so operations that return one accept no Idempotency-Key:
 it gets 400.`,
@@ -51,7 +63,6 @@ it gets 400.`,
 
 /** Bounds of a body. */
 const RULES = { maxBytes: 1024 * 1024 };
-const REQUESTS_AT_ONCE = 8;
 
 /** Operators' operations. They need only the stores, so a command can also run them in its own process. */
 export function operatorOperations(stores: OperatorStores): Operation[] {
@@ -68,7 +79,7 @@ export function operatorOperations(stores: OperatorStores): Operation[] {
  * service's URLs; relative ones have none.
  */
 export function servedOperations(stores: OperatorStores, publicUrl: string = ""): Operation[] {
-  const requests = new ConcurrencyLimit(REQUESTS_AT_ONCE, "operators' requests are being handled");
+  const requests = new Semaphore(OPERATORS_REQUESTS);
   const operations: readonly Operation[] = operatorOperations(stores).map((operation) => ({
     ...operation,
     errors: [...operation.errors, ...(operation.method === "GET" ? [] : [ACCESS_ERRORS.read_only_token])],

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { CompressedText, operation, Representation } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../service/mod.ts";
 import type { Part } from "../operator/part.ts";
+import { IDENTITY } from "../catalogue/identity.ts";
+import { requireColours } from "./identity.ts";
 import { CHANGES, CHANGES_PATH, ICON, type PageOptions, renderPage, SCRIPT, STYLE } from "./page.ts";
 
 /** The page. */
@@ -9,6 +11,7 @@ export const PAGE: Part = { operations: pageOperations };
 
 /** Public operations of the page: the page itself, its icon, and the changes that it links to. */
 function pageOperations(options: PageOptions): Operation[] {
+  requireColours(IDENTITY);
   const common = { method: "GET", access: ACCESS.public } as const;
   const icon = new Representation(`${ICON}`, {
     type: "image/svg+xml",

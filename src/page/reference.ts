@@ -67,7 +67,7 @@ function article(operation: DeclaredOperation): Html {
               copyable(`${id}-${status}`, exampleOf(answer.body))}
             ${list(
               answerHeadersOf(operation, answer).map(([name, meaning]) =>
-                row(html`<code>${name}</code> <i>header</i>`, meaning)
+                row(html`<code>${name}</code> <i>header</i>`, inline(meaning))
               ),
             )}
           </details>
@@ -98,23 +98,13 @@ function errorRow({ code, status, means, todo }: ErrorKind, attributes?: Content
 
 /** A parameter. The script makes a field of the console from it. */
 function parameter({ name, place, isRequired, schema }: InputMember): Html {
-  const [example] = schema.examples ?? [];
   const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum;
-  // An example of a header is a good choice. That of an id would belong to someone else.
-  const isSent = place === "header" && typeof example === "string";
   const attributes = [
     attribute("place", place),
     attribute("choices", choices?.join(" ")),
-    attribute("value", isSent && example),
     attribute("absent", isRequired ? "required" : String(schema.default ?? "")),
   ];
-  return field(
-    name,
-    { json: schema, definitions: {} },
-    isRequired && "required",
-    isSent && [" For example ", html`<code>${example}</code>`, "."],
-    attributes,
-  );
+  return field(name, { json: schema, definitions: {} }, isRequired && "required", undefined, attributes);
 }
 
 /** The fields of an object or of the objects in a list, each with a mark: for one that is required, or for one that is not. */

@@ -138,10 +138,11 @@ async function operate(
   const transactions = new Transactions(store, { clock });
   const keys = new KeyForm(catalogue);
   const shared = { store, transactions, versions, generations };
-  const items = itemsOf(catalogue, { ...shared, report: ({ message }) => err(`${message}.`) });
+  const report = ({ message }: Error) => err(`${message}.`);
+  const items = itemsOf(catalogue, { ...shared, report });
   const operations = operatorOperations({
     catalogue,
-    accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys }),
+    accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys, report }),
     items,
     store,
     parts: PARTS,

@@ -57,8 +57,6 @@ export interface Creation<Item extends Decided> {
   /** Stores the item. */
   readonly creation: Transaction<Item>;
   reply(item: Item): Reply;
-  /** Called if it is certain that nothing is created. */
-  unused?(): void;
 }
 
 /**
@@ -71,20 +69,13 @@ export interface Creation<Item extends Decided> {
 export async function createOnce<Item extends Decided>(
   key: string | undefined,
   { accountId, now, transact }: Call,
-  { operation, bytes, body, fields, creation, reply, unused }: Creation<Item>,
+  { operation, bytes, body, fields, creation, reply }: Creation<Item>,
 ): Promise<Response> {
-  try {
-    if (key === undefined) return toResponse(reply(await transact(creation)));
-    const name: ReplyName = [accountId, operation, key];
-    const meaning = hash("sha256", meaningOf(fields, body));
-    const prints = { fingerprint: hash("sha256", bytes), meaning };
-    const made = await transact(once(name, { ...prints, now }, creation, reply));
-    if (REPLAYED in made.headers) unused?.();
-    return toResponse(made);
-  } catch (error) {
-    if (error instanceof ApiError) unused?.();
-    throw error;
-  }
+  if (key === undefined) return toResponse(reply(await transact(creation)));
+  const name: ReplyName = [accountId, operation, key];
+  const meaning = hash("sha256", meaningOf(fields, body));
+  const prints = { fingerprint: hash("sha256", bytes), meaning };
+  return toResponse(await transact(once(name, { ...prints, now }, creation, reply)));
 }
 
 /**
@@ -104,7 +95,7 @@ function meaningOf(fields: Members, body: JsonObject): string {
  * Wraps a creation: the same commit stores its reply, which is the result. If a reply is already stored, nothing is
  * created, and that reply is the result. `now` is the time of arrival, in ms since the epoch.
  */
-function once<Item extends Decided>(
+export function once<Item extends Decided>(
   name: ReplyName,
   { now, ...prints }: Fingerprints & { readonly now: number },
   creation: Transaction<Item>,
@@ -112,7 +103,7 @@ function once<Item extends Decided>(
 ): Transaction<Reply> {
   const key = replyKey(name);
   return {
-    ...creation,
+    ...creation.reads && { reads: [key, ...creation.reads] },
     decide(rows, write, decidedAt) {
       const entry = rows.get(key);
       const first = entry && decodeReply(entry);

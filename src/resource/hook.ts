@@ -1,39 +1,50 @@
 import type { Rows, Write } from "../engine/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
 import type { JsonObject } from "../web/schema.ts";
+import type { Acting } from "../service/mod.ts";
 
 /** An item of a collection: its id, and the fields that clients set. */
 export type Item = JsonObject & { readonly id: number };
 
 /**
- * A rule that items have to keep, across fields or over time.
+ * A rule that items have to keep, across fields or over time. It is asked in the transaction of every creation and of
+ * every change that changes something, whoever acts, except that the deletion of an account and a rebuild ask none. What
+ * it throws or returns, other than a text or undefined, is a fault of the declaration.
  *
  * @example
  * ```ts ignore
  * // Across fields. A timestamp is stored as it was sent, with any offset, so compare times and not texts:
  * check: ({ item: { startsAt, endsAt } }) =>
  *   Date.parse(startsAt) < Date.parse(endsAt) ? undefined : "The field endsAt must be after startsAt."
- * // A transition:
+ * // A transition, from an initial state:
  * check: ({ item, before }) =>
- *   before?.state === "sold" && item.state !== "sold" ? "The field state must stay sold." : undefined
+ *   before === undefined && item.state !== "draft" ? "The field state must be draft at first." : undefined
+ * // What only the service and operators may do:
+ * checkDeletion: ({ before, by }) =>
+ *   by === "account" && before.state !== "draft" ? "Only drafts can be deleted." : undefined
  * ```
  */
 export interface Rule<Value extends Item = Item> {
-  /** By default `invalid_request`. */
+  /** The error of a creation or a change that breaks it; by default `invalid_request`. */
   readonly error?: ErrorKind;
+  /** Further errors that `check` throws as ApiErrors, for documents. */
+  readonly errors?: readonly ErrorKind[];
+  /** The errors of deletions: the first is that of the text that `checkDeletion` returns; by default as for `error`. */
+  readonly deletionErrors?: readonly ErrorKind[];
   /**
-   * Returns what is wrong, naming the field, or undefined. The first field that it names is the error's `field`. It is
-   * called in the transaction of every creation, and of
-   * every change that changes something, also by operators. A change is refused only if the item kept the rule before,
-   * so items that an earlier release stored stay changeable. `now` is in ms since the epoch.
+   * Returns what is wrong, naming the field, or undefined. The first field that it names is the error's `field`. A
+   * change of an item that breaks the rule already is not refused: then the rule is asked about the item with itself as
+   * `before`. `now` is in ms since the epoch.
    */
   check(
-    state: { readonly item: Value; readonly before?: Value | undefined; readonly now: number },
+    state: Pick<Change, "by" | "now"> & { readonly item: Value; readonly before?: Value | undefined },
   ): string | undefined;
+  /** Returns why an item must not be deleted, or undefined. */
+  checkDeletion?(state: Pick<Change, "by" | "now"> & { readonly before: Value }): string | undefined;
 }
 
 /** The creation, change or deletion of an item. */
-export interface Change<Value extends Item = Item> {
+export interface Change<Value extends Item = Item> extends Pick<Acting, "by" | "now"> {
   readonly id: number;
   /** The item before; undefined if it is created. */
   readonly before?: Value | undefined;
@@ -41,8 +52,13 @@ export interface Change<Value extends Item = Item> {
   readonly after?: Value | undefined;
   /** The account that the item belongs to, whoever changes it; undefined if it belongs to none. */
   readonly accountId?: string | undefined;
-  /** When the request arrived, in ms since the epoch. */
-  readonly now: number;
+}
+
+/** The most rows that a hook gets or writes for a creation, a change and a deletion. */
+export interface RowCounts {
+  readonly creation: number;
+  readonly change: number;
+  readonly deletion: number;
 }
 
 /**
@@ -60,7 +76,7 @@ export interface Change<Value extends Item = Item> {
  * const slot: Hook<Booking> = {
  *   name: "slot",
  *   errors: [SLOT_TAKEN],
- *   keys: ({ before, after }) => [...slotsOf(before), ...slotsOf(after)],
+ *   rows: 2,
  *   apply(rows, write, { id, before, after }) {
  *     for (const key of slotsOf(before)) write.delete(key);
  *     for (const key of slotsOf(after)) {
@@ -75,21 +91,28 @@ export interface Change<Value extends Item = Item> {
 export interface Hook<Value extends Item = Item> {
   /** Unique in its declaration. The store remembers it. */
   readonly name: string;
-  /** The errors that `apply` throws, for documents. */
+  /** The errors that `apply` throws for creations and changes, for documents. */
   readonly errors?: readonly ErrorKind[];
+  /** Those that it throws for deletions. */
+  readonly deletionErrors?: readonly ErrorKind[];
+  /** The most rows that it gets or writes for one change of an item; by default 2. */
+  readonly rows?: number | RowCounts;
   /**
-   * The rows to read, any of the store, given a change: always the same for the same change. All entries of a
-   * declaration together can have five for one change of an item. A bigint becomes a string.
-   */
-  keys(change: Change<Value>): readonly Deno.KvKey[];
-  /**
-   * Decides on these rows: writes rows of its own, or refuses the change with an ApiError. It can run several times, and
-   * only its last run counts.
+   * Decides on the rows that it gets, any of the store: writes rows of its own, or refuses the change with an ApiError.
+   * A row that has not been read yet is null, and then `apply` is called again. Only its last run counts, so it must
+   * have no other effect. It returns nothing. It cannot refuse the deletion of an account (`by: "removal"`): it only
+   * tidies its rows then. In a key, a bigint becomes a string.
    */
   apply(rows: Rows, write: Pick<Write, "set" | "delete">, change: Change<Value>): undefined;
+  /** Hooks of release 1.1.0 named their rows in advance. A service with such a hook does not start. */
+  keys?(change: Change<Value>): readonly Deno.KvKey[];
   /** The field that it is about. */
   readonly field?: string;
-  /** What it adds to the collection with the name `of`: there, `errors` are those of deletions. */
+  /** The collection that its field refers to. */
+  readonly refersTo?: string;
+  /** Why the service must not start with it. */
+  readonly fault?: string;
+  /** What it adds to the collection with the name `of`. */
   readonly reverse?: { readonly of: string; readonly hook: Hook };
 }
 
@@ -99,6 +122,8 @@ export type HookOf = (declared: Declared) => Hook;
 /** What hooks are told of a declaration. */
 export interface Declared {
   readonly name: string;
+  /** Who sees an item: every account, or only the one that it belongs to. */
+  readonly readableBy: "everyone" | "owner";
   /** The nouns in texts: one item with its article and without, and several. */
   readonly nouns: { readonly an: string; readonly one: string; readonly many: string };
   readonly errors: {
@@ -108,5 +133,7 @@ export interface Declared {
     readonly exists: ErrorKind;
     /** Items of another collection refer to the item. */
     readonly inUse: ErrorKind;
+    /** The same for operators, who learn how many. */
+    readonly inUseCounted: ErrorKind;
   };
 }

@@ -1,12 +1,11 @@
 import {
-  AGAIN,
   batched,
-  type CorruptRow,
   decodeText,
   encodeText,
   type Entry,
   Ids,
   retried,
+  type Rows,
   type Store,
   type Transaction,
   type Transactions,
@@ -14,15 +13,16 @@ import {
   type Versions,
   type Write,
 } from "../engine/mod.ts";
-import { ERRORS } from "../web/mod.ts";
 import { type JsonObject, stringifyJson } from "../web/schema.ts";
-import type { Call } from "../service/mod.ts";
+import type { Acting, Call } from "../service/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { Hooks, NO_KEYS } from "./hooks.ts";
+import { Hooks } from "./hooks.ts";
 import type { Item } from "./hook.ts";
+import { type Added, type Collection, type FieldsOf, ItemsIn } from "./items_in.ts";
 import { ItemMetrics } from "./metrics.ts";
-import { mayRead, requireRules, type Resource } from "./resource.ts";
-import { FIRST, type Generations, ItemRows, ownerIn } from "./rows.ts";
+import type { Resource } from "./resource.ts";
+import { FIRST, type Generations, ItemRows, OWN, ownerIn } from "./rows.ts";
+import { errorsOfRule } from "./rules.ts";
 import { decodeItem, type Owned, storedItemIn, UnreadableItem } from "./stored_item.ts";
 import { UnreadableItems } from "./unreadable_items.ts";
 
@@ -59,9 +59,14 @@ interface OwnedPage<Value extends Item> {
   readonly next: number | undefined;
 }
 
-/** An item as its row has it. */
-export interface FoundItem extends Pick<Owned, "ownerId"> {
-  readonly json: string;
+/** A row that was found. Its owner is known before its item is decoded. */
+export interface FoundItem {
+  /** Undefined if the row does not say. */
+  readonly ownerId: string | undefined;
+  /** Size of the row, in bytes. */
+  readonly bytes: number;
+  /** Decodes the item. @throws {UnreadableItem} */
+  readonly json: () => string;
 }
 
 const DELETED_AT_ONCE = 100;
@@ -76,8 +81,11 @@ export interface ItemsOptions {
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations | undefined;
   readonly metrics?: ItemMetrics;
-  /** Called once with each item that lists leave out, and if rows may remain of one that was deleted. */
-  readonly report?: (fault: CorruptRow) => void;
+  /**
+   * Called once with each item that lists leave out, if rows may remain of one that was deleted, and with what hooks
+   * throw while an account is deleted.
+   */
+  readonly report?: (fault: Error) => void;
 }
 
 /** The items of a collection. Methods that read throw StoreUnavailable if KV fails. */
@@ -87,13 +95,13 @@ export class Items<Value extends Item = Item> {
   readonly version: VersionRow;
   /** Ids of new items. */
   readonly ids: Ids;
-  /** Reads an item; null if no item has this id. Simultaneous calls share a read. Rejects with an UnreadableItem. */
+  /** Reads the row of an item; null if no item has this id. Simultaneous calls share a read. */
   readonly find: (id: number) => Promise<FoundItem | null>;
   /** The errors with which rules and hooks refuse creations and changes, and deletions. */
   readonly errors: Hooks["errors"];
   readonly #store: Store;
-  readonly #rows: ItemRows;
-  readonly #hooks: Hooks;
+  readonly #collection: Collection<Value>;
+  readonly #report: (fault: Error) => void;
   readonly #unreadable: UnreadableItems;
   readonly #names: readonly string[];
   /** Names of the fields that every item has. */
@@ -105,52 +113,59 @@ export class Items<Value extends Item = Item> {
   ) {
     const { store, transactions, versions, resources = [resource], generations } = options;
     const { metrics = new ItemMetrics(), report = () => {} } = options;
-    const { rows, rules, fields } = resource;
+    const { rules, fields } = resource;
     this.resource = resource;
-    this.version = versions.watch(rows.version);
-    this.ids = new Ids(transactions, rows.ids);
+    const rows = new ItemRows(resource, generations?.get(resource.name) ?? FIRST);
+    const hooks = new Hooks(resource, resources, generations);
+    this.ids = new Ids(transactions, resource.rows.ids);
+    this.version = versions.watch(resource.rows.version);
+    const decode = (entry: Entry) => this.#counted(() => decodeItem(resource, entry));
+    this.#collection = { resource, rows, hooks, ids: this.ids, version: this.version, decode };
     this.find = batched(async (ids) => {
-      const entries = await store.getMany(ids.map((id) => this.#rows.item(id)));
+      const entries = await store.getMany(ids.map((id) => this.#collection.rows.item(id)));
       return (index) => {
         const entry = entries[index] ?? null;
-        return entry && this.#counted(() => this.#read(entry));
+        return entry && {
+          ownerId: ownerIn(entry),
+          bytes: bytesOf(entry),
+          json: () => this.#counted(() => this.#jsonOf(entry)),
+        };
       };
     });
     this.#store = store;
-    this.#rows = new ItemRows(resource, generations?.get(resource.name) ?? FIRST);
-    this.#hooks = new Hooks(resource, resources, generations);
+    this.#report = report;
     this.#unreadable = new UnreadableItems(resource, {
-      ...{ store, resources, generations, metrics, report },
-      ...{ rows: this.#rows, version: this.version },
+      ...{ store, resources, generations, metrics, report, rows, version: this.version },
     });
-    const broken = rules.map(({ error = ERRORS.invalid_request }) => error);
+    const ofRules = rules.map(errorsOfRule);
     this.errors = {
-      put: [...new Set([...broken, ...this.#hooks.errors.put])],
-      delete: [...new Set(this.#hooks.errors.delete)],
+      put: [...new Set([...ofRules.flatMap(({ put }) => put), ...hooks.errors.put])],
+      delete: [...new Set([...ofRules.flatMap((errors) => errors.delete), ...hooks.errors.delete])],
     };
     this.#names = ["id", ...Object.keys(fields)];
     this.#lasting = new Set(this.#names.filter((name) => !("isOptional" in (fields[name] ?? {}))));
   }
 
-  /**
-   * Adds an item with a new id for an account or, if `ownerId` is empty, for none. `now` is the time of arrival, in ms
-   * since the epoch. The result is its JSON.
-   *
-   * @throws {HookFault}
-   */
-  adding(item: Item, ownerId: string, now: number): Transaction<string> {
-    const json = stringifyJson(item);
-    const value = encodeText(`${json}\n${ownerId}`);
-    const change = { id: item.id, after: item, accountId: accountIn(ownerId), now };
-    const keys = this.#hooks.keysOf(change);
+  /** The items in a transaction, as whoever acts may see and change them. */
+  in(rows: Rows, write: Write, acting: Acting): ItemsIn<Value> {
+    return new ItemsIn(this.#collection, rows, write, acting);
+  }
+
+  /** The key of a hook's row, as hooks name it without `"own"` and the collection: `own("slot", 7)`. */
+  own(...parts: Deno.KvKey): Deno.KvKey {
+    return this.#collection.hooks.locate([OWN, this.resource.name, ...parts]);
+  }
+
+  /** Adds an item for an account or, if `ownerId` is empty, for none. */
+  adding(
+    fields: Partial<FieldsOf<Value>>,
+    acting: Acting,
+    ownerId: string = acting.accountId,
+  ): Transaction<Added<Value>> {
+    this.ids.topUp();
     return {
-      reads: [...keys.values()],
-      decide: (rows, write) => {
-        requireRules(this.resource, change);
-        this.#hooks.apply(rows, write, change, keys);
-        this.#put(item, ownerId, value, write);
-        return json;
-      },
+      ...(this.#collection.hooks.isEmpty && { reads: [] }),
+      decide: (rows, write) => this.in(rows, write, acting).adding(fields, ownerId),
     };
   }
 
@@ -163,61 +178,53 @@ export class Items<Value extends Item = Item> {
    */
   change(
     id: number,
-    decide: (owned: Owned<Value> | null) => Item | null,
-    { accountId: caller, now, transact }: Pick<Call, "accountId" | "now" | "transact">,
-  ): Promise<Owned | null> {
-    const key = this.#rows.item(id);
-    const changeIn = (entry: Entry | null) => {
-      // Asked first, so that nobody else notices an item that this release cannot decode.
-      const isSeen = entry && (caller === "" || mayRead(this.resource, ownerIn(entry) ?? caller, caller));
-      const owned = isSeen ? this.#counted(() => decodeItem(this.resource, entry)) : null;
-      const after = decide(owned);
-      const isSame = owned && after && stringifyJson(after) === stringifyJson(owned.item);
-      if (owned === null || isSame) return { owned, keys: NO_KEYS };
-      const accountId = accountIn(owned.ownerId);
-      const change = { id, before: owned.item, after: after ?? undefined, accountId, now };
-      return { owned, change, keys: this.#hooks.keysOf(change) };
-    };
-    return retried(async () => {
-      const { keys } = this.#hooks.isEmpty ? { keys: NO_KEYS } : changeIn(await this.#store.get(key));
-      const changed = await transact<Owned | null | undefined>({
-        reads: [key, ...keys.values()],
-        decide: (rows, write) => {
-          const { owned, change, keys: needed } = changeIn(rows.get(key));
-          if (change === undefined) return owned;
-          // Another change of the item came in between, so other rows have to be read.
-          if ([...needed.keys()].join() !== [...keys.keys()].join()) return undefined;
-          requireRules(this.resource, change);
-          this.#hooks.apply(rows, write, change, keys);
-          return this.#replace(owned, change.after, write);
-        },
-      });
-      return changed === undefined ? AGAIN : changed;
+    decide: (owned: Owned<Value> | null) => FieldsOf<Value> | null,
+    { acting, transact }: Pick<Call, "acting" | "transact">,
+  ): Promise<Owned<Value> | null> {
+    return transact<Owned<Value> | null>({
+      reads: [this.#collection.rows.item(id)],
+      decide: (rows, write) => {
+        const items = this.in(rows, write, acting);
+        const owned = items.get(id);
+        const fields = decide(owned);
+        if (owned === null) return null;
+        if (fields !== null) return items.set(owned, fields);
+        items.remove(owned);
+        return null;
+      },
     });
   }
 
   /**
-   * Deletes an item for an operator, even one that the declaration cannot read. Resolves to false if there is none. With
-   * `ownerId`, rows of an unreadable one are searched for among those of that account only.
+   * Deletes an item, even one that the declaration cannot read. Resolves to false if there is none. With `ownerId`, rows
+   * of an unreadable one are searched for among those of that account only.
    *
-   * @throws {ApiError} if a hook refuses the deletion.
+   * @throws {ApiError} if a rule or a hook refuses the deletion.
    * @throws {HookFault}
    */
-  remove(
-    id: number,
-    call: Pick<Call, "accountId" | "now" | "transact">,
-    ownerId?: string,
-  ): Promise<boolean> {
+  remove(id: number, call: Pick<Call, "acting" | "transact">, ownerId?: string): Promise<boolean> {
     return retried(async () => {
       try {
-        let isFound = false;
-        await this.change(id, (owned) => (isFound = owned !== null, null), call);
+        const { isFound, faults } = await call.transact(this.#removing(id, call.acting));
+        for (const fault of faults) this.#report(fault);
         return isFound;
       } catch (error) {
         if (!(error instanceof UnreadableItem)) throw error;
         return await this.#unreadable.remove(id, call, ownerId);
       }
     });
+  }
+
+  #removing(id: number, acting: Acting): Transaction<{ isFound: boolean; faults: readonly Error[] }> {
+    return {
+      reads: [this.#collection.rows.item(id)],
+      decide: (rows, write) => {
+        const items = this.in(rows, write, acting);
+        const owned = items.get(id);
+        if (owned) items.remove(owned);
+        return { isFound: owned !== null, faults: items.faults };
+      },
+    };
   }
 
   /**
@@ -227,15 +234,11 @@ export class Items<Value extends Item = Item> {
    * @throws {HookFault}
    */
   deriving(entry: Entry, now: number): Transaction<null> {
-    const { item, ownerId } = decodeItem(this.resource, entry);
+    const owned = decodeItem(this.resource, entry);
     const value = encodeText(decodeText(entry));
-    const change = { id: item.id, after: item, accountId: accountIn(ownerId), now };
-    const keys = this.#hooks.keysOf(change);
     return {
-      reads: [...keys.values()],
       decide: (rows, write) => {
-        this.#hooks.apply(rows, write, change, keys);
-        for (const row of this.#rows.indexed(item, ownerId)) write.set(row, value);
+        this.in(rows, write, { by: "rebuild", accountId: "", now }).derive(owned, value);
         return null;
       },
     };
@@ -247,7 +250,9 @@ export class Items<Value extends Item = Item> {
    */
   keeping(entry: Entry): Transaction<null> {
     const ownerId = ownerIn(entry);
-    const rows = ownerId === undefined ? [] : this.#rows.indexed({ id: Number(entry.key.at(-1)) }, ownerId);
+    const rows = ownerId === undefined
+      ? []
+      : this.#collection.rows.indexed({ id: Number(entry.key.at(-1)) }, ownerId);
     return {
       decide(_rows, write) {
         for (const row of rows) if (entry.value instanceof Uint8Array) write.set(row, entry.value.slice());
@@ -257,9 +262,10 @@ export class Items<Value extends Item = Item> {
   }
 
   /** Deletes some of the items that only this account can read. Resolves to true if there may be more. */
-  async deleteSome(accountId: string, call: Pick<Call, "accountId" | "now" | "transact">): Promise<boolean> {
+  async deleteSome(accountId: string, { now, transact }: Pick<Call, "now" | "transact">): Promise<boolean> {
     if (this.resource.readableBy === "everyone") return false;
-    const rows = await this.#listRows(this.#rows.list({}, accountId), {}, DELETED_AT_ONCE);
+    const rows = await this.#listRows(this.#collection.rows.list({}, accountId), {}, DELETED_AT_ONCE);
+    const call = { acting: { by: "removal", accountId, now }, transact } as const;
     const results = await Promise.allSettled(rows.map(async ({ key }) => {
       const id = Number(key.at(-1));
       if (await this.remove(id, call, accountId)) return;
@@ -272,7 +278,7 @@ export class Items<Value extends Item = Item> {
 
   /** Reads a page of items with their owners, without those that the declaration cannot read. */
   async listOwned(limit: number, order: ItemOrder = {}): Promise<OwnedPage<Value>> {
-    const entries = await this.#listRows(this.#rows.all, order, limit);
+    const entries = await this.#listRows(this.#collection.rows.all, order, limit);
     const last = entries.length === limit ? entries.at(-1) : undefined;
     return {
       items: this.#unreadable.leaveOut(entries, (entry) => decodeItem(this.resource, entry)),
@@ -286,15 +292,15 @@ export class Items<Value extends Item = Item> {
    */
   async list(query: ItemQuery, accountId: string, earlier?: ItemPage): Promise<ItemPage> {
     const { limit } = query;
-    const entries = await this.#listRows(this.#rows.list(query, accountId), query, limit + 1);
+    const entries = await this.#listRows(this.#collection.rows.list(query, accountId), query, limit + 1);
     const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
     if (version === earlier?.version) return earlier;
     const shown = entries.slice(0, limit);
     return {
-      json: `[${this.#unreadable.leaveOut(shown, (entry) => this.#read(entry).json).join(",")}]`,
+      json: `[${this.#unreadable.leaveOut(shown, (entry) => this.#jsonOf(entry)).join(",")}]`,
       next: entries.length > limit ? cursorAfter(Number(shown.at(-1)?.key.at(-1)), query) : undefined,
       version,
-      bytes: shown.reduce((sum, { value }) => sum + (value instanceof Uint8Array ? value.length : 0), 0),
+      bytes: shown.reduce((sum, entry) => sum + bytesOf(entry), 0),
     };
   }
 
@@ -306,35 +312,14 @@ export class Items<Value extends Item = Item> {
     return this.#store.list({ start: [...prefix, start], end: [...prefix, end] }, limit, { reverse });
   }
 
-  /** Writes the rows of an item that was stored before, or deletes them if it is removed. */
-  #replace({ item, ownerId, rest }: Owned, after: Item | undefined, write: Write): Owned | null {
-    const kept = new Set(after && this.#rows.indexed(after, ownerId).map((row) => JSON.stringify(row)));
-    for (const row of this.#rows.indexed(item, ownerId)) {
-      if (!kept.has(JSON.stringify(row))) write.delete(row);
-    }
-    if (after === undefined) {
-      write.delete(this.#rows.item(item.id));
-      write.bump(this.version);
-      return null;
-    }
-    this.#put(after, ownerId, encodeText(`${stringifyJson({ ...after, ...rest })}\n${ownerId}`), write);
-    return { item: after, ownerId, ...(rest && { rest }) };
-  }
-
-  /** Writes an item's row and those in the indexes. */
-  #put(item: Item, ownerId: string, value: Uint8Array<ArrayBuffer>, write: Write): void {
-    for (const row of [this.#rows.item(item.id), ...this.#rows.indexed(item, ownerId)]) write.set(row, value);
-    write.bump(this.version);
-  }
-
   /** An item as clients see it: the stored text, if its fields are those of this release. */
-  #read(entry: Entry): FoundItem {
-    const { json, members, ownerId } = storedItemIn(this.resource, entry);
+  #jsonOf(entry: Entry): string {
+    const { json, members } = storedItemIn(this.resource, entry);
     const names = Object.keys(members);
     const shown = this.#names.filter((name) => this.#lasting.has(name) || Object.hasOwn(members, name));
     const isCurrent = names.length === shown.length && names.every((name, index) => name === shown[index]) &&
       this.resource.schemas.item.accepts(members);
-    return { json: isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item), ownerId };
+    return isCurrent ? json : stringifyJson(decodeItem(this.resource, entry).item);
   }
 
   /** What `read` returns. Counts the item if it cannot be read. */
@@ -346,6 +331,10 @@ export class Items<Value extends Item = Item> {
       throw error;
     }
   }
+}
+
+function bytesOf({ value }: Entry): number {
+  return value instanceof Uint8Array ? value.length : 0;
 }
 
 /** Whether a list is in descending order of id. */
@@ -363,7 +352,12 @@ export function itemsOf({ resources }: Catalogue, options: Omit<ItemsOptions, "r
   return resources.map((resource) => new Items(resource, { ...options, resources }));
 }
 
-/** The account that an item of `ownerId` belongs to; undefined if it belongs to none. */
-function accountIn(ownerId: string): string | undefined {
-  return ownerId === "" ? undefined : ownerId;
+/**
+ * Finds a collection with its types: `items.find(of(INVOICES))`. The result is undefined if the catalogue does not have
+ * it.
+ */
+export function of<Value extends Item>(
+  resource: Resource<Value>,
+): (items: Items) => items is Items & Items<Value> {
+  return (items): items is Items & Items<Value> => items.resource === resource;
 }

@@ -33,7 +33,8 @@
  * const store = await openStore(":memory:", { clock: Date.now, create: true });
  * const transactions = new Transactions(store, { clock: Date.now });
  * const items = new Items(notes, { store, transactions, versions: new Versions(store) });
- * await transactions.run(items.adding({ id: 1, title: "Milk", done: true }, "acct_1", Date.now()));
+ * const acting = { by: "account", accountId: "acct_1", now: Date.now() } as const;
+ * await transactions.run(items.adding({ title: "Milk", done: true }, acting));
  * const page = await items.list({ limit: 20, done: true }, "acct_1");
  * assertEquals(page.json, '[{"id":1,"title":"Milk","done":true}]');
  * await store.close();
@@ -53,7 +54,7 @@ export type { Catalogue } from "./catalogue.ts";
 export { check } from "./check.ts";
 export { openCollections } from "./open.ts";
 export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
-export { createOnce, type Creation, type Reply, sweepReplies } from "./create_once.ts";
+export { createOnce, type Creation, once, type Reply, sweepReplies } from "./create_once.ts";
 export {
   cursorAfter,
   type ItemOrder,
@@ -62,11 +63,13 @@ export {
   Items,
   itemsOf,
   type ItemsOptions,
+  of,
 } from "./items.ts";
+export { type Added, type FieldsOf, ItemsIn } from "./items_in.ts";
 export { ItemMetrics } from "./metrics.ts";
 export { type Owned, UnreadableItem } from "./stored_item.ts";
-export { exists, unique } from "./constraints.ts";
-export type { Change, Hook, HookOf, Item, Rule } from "./hook.ts";
+export { exists, type ExistsOptions, unique, type UniqueOptions } from "./constraints.ts";
+export type { Change, Hook, HookOf, Item, RowCounts, Rule } from "./hook.ts";
 export { itemOperations, type ItemOperationsOptions, requireOneOrder, SORT } from "./operations.ts";
 export {
   type Declaration,

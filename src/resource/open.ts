@@ -1,10 +1,13 @@
-import type { Store } from "../engine/mod.ts";
+import { MAX_ROWS, type Store } from "../engine/mod.ts";
+import type { ErrorKind } from "../web/mod.ts";
 import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
-import { Hooks } from "./hooks.ts";
-import { requireRules, type Resource, ResourceError, withDefaults } from "./resource.ts";
+import type { RowCounts } from "./hook.ts";
+import { Hooks, rowsOf } from "./hooks.ts";
+import { type Resource, ResourceError, withDefaults } from "./resource.ts";
 import type { Generations } from "./rows.ts";
+import { errorsOfRule, requireRules } from "./rules.ts";
 import { decodeItem, UnreadableItem } from "./stored_item.ts";
 
 /** Together with that of accounts, the version rows of all collections fit into one read. */
@@ -86,18 +89,22 @@ function* faultsOfCatalogue({ title, resources }: Pick<Catalogue, "title" | "res
     yield "Two resources have the same rows: give each a name of its own";
   }
   for (const resource of resources) {
-    const faults = [...faultsOf(resource), ...faultsOfHooks(resource, resources), ...faultsOfRules(resource)];
+    const faults = [
+      ...faultsOf(resource),
+      ...faultsOfHooks(resource, resources),
+      ...faultsOfRules(resource, Date.now()),
+    ];
     for (const fault of faults) yield `The resource ${resource.name} ${fault}`;
   }
 }
 
 /** What is wrong with a declaration. Each fault follows the name of the resource. */
 function* faultsOf(
-  { name, item, tag, nouns, fields, filters, readableBy, writableBy, examples, schemas }: Resource,
+  { name, item, tag, nouns, fields, filters, get, readableBy, writableBy, examples, schemas }: Resource,
 ): Generator<string> {
   if (!NAME.test(name)) yield "must have a name of lower-case letters, digits and _, such as toys";
   if (!ITEM_NAME.test(item)) yield `must have an item with a name such as Toy, not ${item}`;
-  if (tag.name.trim() === "" || tag.description.trim() === "") {
+  if (isBlank(tag?.name) || isBlank(tag?.description)) {
     yield "must have a tag with a name and a description";
   }
   if (!ARTICLE_AND_NOUN.test(nouns.an) || nouns.many.trim() === "") {
@@ -111,6 +118,7 @@ function* faultsOf(
     if ([resolved(schema).type].flat().includes("object")) {
       yield `must not have an object as the field ${field}, because PATCH does not merge it: declare its fields one by one`;
     }
+    for (const fault of schema.faults ?? []) yield `has an invalid field ${field}: it ${fault}`;
     if (!("defaultValue" in schema)) continue;
     for (const fault of faultsIn(schema, schema.defaultValue, field)) {
       yield `has an invalid default: ${fault}`;
@@ -120,6 +128,10 @@ function* faultsOf(
   const shared = sharedNameIn([...Object.values(fields), list, creation, patch]);
   if (shared !== undefined) yield `has two schemas with the name ${shared}: rename the one in its fields`;
   yield* faultsOfFilters(filters, fields);
+  const { since, sunset } = get?.deprecated ?? { since: 0, sunset: 1 };
+  if (!(since < sunset && isTime(since) && isTime(sunset))) {
+    yield "must have times in get.deprecated, such as Date.UTC(2027, 0, 15), and since before sunset";
+  }
   if (!["everyone", "owner"].includes(readableBy)) {
     yield 'must say who sees an item: readableBy is "everyone" or "owner"';
   }
@@ -153,14 +165,20 @@ function* faultsOfFilters(filters: readonly string[], fields: Members): Generato
 function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Generator<string> {
   const { name, extend, fields } = resource;
   const position = (other: string) => resources.findIndex(({ name }) => name === other);
-  for (const [index, { name: own, field, reverse }] of extend.entries()) {
+  for (const [index, hook] of extend.entries()) {
+    const { name: own, field, refersTo: other, errors = [], deletionErrors = [] } = hook;
+    if (isBlank(own)) yield "must have a name for each entry in extend, because the store remembers it";
     if (extend.findIndex(({ name }) => name === own) < index) yield `must not have ${own} twice in extend`;
+    for (const error of [...errors, ...deletionErrors]) {
+      if (!isClientError(error)) {
+        yield `must have errors of ${own} in extend with a status from 400 to 499, not ${error.status}, as ${error.code} has`;
+      }
+    }
     const schema = field === undefined ? undefined : fields[field];
     if (field !== undefined && schema === undefined) {
       yield `must have the field ${field} for ${own} in extend: declare it, or name another one`;
     }
-    if (reverse === undefined) continue;
-    const { of: other } = reverse;
+    if (other === undefined) continue;
     if (schema && ![resolved(schema).type].flat().includes("integer")) {
       yield `must have an integer, such as int64(), as the field ${field}, because it refers to ${other}`;
     }
@@ -170,43 +188,77 @@ function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Gen
       yield `refers to ${other} by ${field}: list ${other} before ${name} in the catalogue`;
     }
   }
-  const hooks = new Hooks(resource, resources);
-  for (const [change, made] of Object.entries(examplesOf(resource))) {
-    try {
-      hooks.keysOf(made);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : typeof error;
-      yield `has an invalid entry in extend, as the ${change} of its example shows: ${reason}`;
+  for (const hook of extend) {
+    const { name: own, keys, fault } = hook;
+    if (keys !== undefined) {
+      yield `has the hook ${own} with keys: remove them, because apply now gets any row, and say in rows how many it gets ` +
+        "at most, if that is more than 2";
     }
+    if (fault !== undefined) yield fault;
+    for (const rows of Object.values(rowsOf(hook))) {
+      if (Number.isSafeInteger(rows) && rows >= 0) continue;
+      yield `must have a whole number as the rows of the hook ${own}, not ${rows}`;
+      break;
+    }
+  }
+  yield* faultsOfRows(new Hooks(resource, resources));
+}
+
+/** What else a transaction gets: the rows of an account and of a stored reply, or that of the item. */
+const OTHER_ROWS: RowCounts = { creation: 2, change: 1, deletion: 1 };
+
+function* faultsOfRows({ rows }: Hooks): Generator<string> {
+  for (const kind of ["creation", "change", "deletion"] as const) {
+    const [most, needed] = [MAX_ROWS - OTHER_ROWS[kind], rows[kind]];
+    if (needed <= most) continue;
+    yield `has hooks that get ${needed} rows for one ${kind} of an item, but there is room for ${most}: a change gets 3 for ` +
+      'exists(), 1 for exists() with onDelete: "keep", 2 for unique() and 2 for another hook, unless its rows say ' +
+      "otherwise. Remove one";
+    return;
   }
 }
 
-function* faultsOfRules(resource: Resource): Generator<string> {
-  for (const { error } of resource.rules) {
-    if (error && (error.status < 400 || error.status > 499)) {
+function* faultsOfRules(resource: Resource, now: number): Generator<string> {
+  for (const rule of resource.rules) {
+    const { put, delete: deletion } = errorsOfRule(rule);
+    for (const error of [...put, ...deletion]) {
+      if (isClientError(error)) continue;
       yield `must have rules whose errors have a status from 400 to 499, not ${error.status}, as ${error.code} has`;
     }
   }
-  const { creation, change } = examplesOf(resource);
-  for (const made of [creation, change]) {
+  const { fields, examples, changed } = resource;
+  const item = { id: 1, ...withDefaults(fields, examples.item) };
+  for (const made of [{ after: item }, { before: item, after: changed(item, examples.change) }]) {
+    const clock = { isRead: false };
+    const change = {
+      ...{ id: 1, by: "account" as const, ...made },
+      get now() {
+        clock.isRead = true;
+        return now;
+      },
+    };
     try {
-      requireRules(resource, made);
+      requireRules(resource, change);
     } catch (error) {
+      if (clock.isRead) continue; // An example does not keep up with time.
       const reason = error instanceof Error ? error.message.replace(/\.$/, "") : typeof error;
       yield `has an example that breaks a rule: ${reason}`;
     }
   }
 }
 
-/** The example as it is created, changed and deleted. */
-function examplesOf({ fields, examples, changed }: Resource) {
-  const item = { id: 1, ...withDefaults(fields, examples.item) };
-  const made = { id: 1, now: 0 };
-  return {
-    creation: { ...made, after: item },
-    change: { ...made, before: item, after: changed(item, examples.change) },
-    deletion: { ...made, before: item },
-  };
+/** Whether a text, as JavaScript can declare it, says nothing. */
+function isBlank(text: unknown): boolean {
+  return typeof text !== "string" || text.trim() === "";
+}
+
+/** Whether a Date can have this time. */
+function isTime(ms: number): boolean {
+  return !Number.isNaN(new Date(ms).getTime());
+}
+
+function isClientError({ status }: ErrorKind): boolean {
+  return status >= 400 && status <= 499;
 }
 
 function isFilterable(schema: Schema): boolean {

@@ -31,12 +31,13 @@ import {
   stringifyJson,
   withoutDefault,
 } from "../web/schema.ts";
-import { ACCESS, type Call, type Operation } from "../service/mod.ts";
+import { ACCESS, type Acting, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "./create_once.ts";
 import { isDescending, type ItemOrder, type Items } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
 import type { Item } from "./hook.ts";
-import { MAX_PAGE, type Resource } from "./resource.ts";
+import type { Added } from "./items_in.ts";
+import { MAX_PAGE, requireWriter, type Resource } from "./resource.ts";
 import type { Owned } from "./stored_item.ts";
 
 /** Options of {@linkcode itemOperations}. */
@@ -141,22 +142,21 @@ function createItem(items: Items): Operation {
         description: `The created ${one}, including the assigned \`id\``,
         body: schemas.item,
         headers: ["Location", "Content-Location", "ETag", "Idempotency-Replayed"],
+        paths: { "Location": `${path}/1`, "Content-Location": `${path}/1` },
       },
     },
     errors: [ERRORS.idempotency_key_reused, ...items.errors.put],
   }, async ({ headers, body, bytes }, call: Call) => {
-    const itemId = await items.ids.next();
-    return await createOnce<string>(headers["Idempotency-Key"], call, {
+    return await createOnce<Added>(headers["Idempotency-Key"], call, {
       ...{ operation: id, bytes, body, fields },
-      creation: items.adding({ id: itemId, ...body }, call.accountId, call.now),
-      reply(json) {
-        const location = `${call.base}${path}/${itemId}`;
+      creation: items.adding(body, call.acting),
+      reply({ item, json }) {
+        const location = `${call.base}${path}/${item.id}`;
         // The body is the content of the location (RFC 9110 section 8.7). With a head this long, Deno sends head and
         // body in one system call.
         const headers = { location, "content-location": location, etag: quickEtagOf(json) };
         return { status: 201, headers, body: json };
       },
-      unused: () => items.ids.giveBack(itemId),
     });
   });
 }
@@ -209,7 +209,7 @@ function updateItem(items: Items): Operation {
   }, async ({ params: { [resource.id]: id = NaN }, headers, body }, call: Call) => {
     const changed = await items.change(
       id,
-      (owned) => resource.changed(changeable(resource, owned, call.accountId, headers), body),
+      (owned) => resource.changed(changeable(resource, owned, call.acting, headers), body),
       call,
     );
     if (changed === null) throw notFound(resource);
@@ -231,7 +231,7 @@ function deleteItem(items: Items): Operation {
     answers: { 204: { description: `The ${one} was deleted` } },
   }, async ({ params: { [resource.id]: id = NaN }, headers }, call: Call) => {
     await items.change(id, (owned) => {
-      changeable(resource, owned, call.accountId, headers);
+      changeable(resource, owned, call.acting, headers);
       return null;
     }, call);
     return createResponse(null, { status: 204 });
@@ -266,14 +266,12 @@ function leniencyOf({ isLenient }: Resource): Pick<Resource, "isLenient"> {
 function changeable(
   resource: Resource,
   owned: Owned | null,
-  accountId: string,
+  acting: Acting,
   preconditions: Preconditions,
 ): Item {
-  const { errors, nouns: { an, one } } = resource;
   if (owned === null) throw notFound(resource);
-  if (owned.ownerId !== accountId) {
-    throw new ApiError(errors.notYours, `Only the account that added ${an} may update or delete it.`);
-  }
+  requireWriter(resource, owned.ownerId, acting);
+  const { one } = resource.nouns;
   requirePreconditions(preconditions, quickEtagOf(stringifyJson(owned.item)), one);
   return owned.item;
 }

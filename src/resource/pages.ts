@@ -3,13 +3,12 @@ import { VersionedCache } from "../engine/mod.ts";
 import { etagOf, quickEtagOf } from "../web/headers.ts";
 import { Representation } from "../web/mod.ts";
 import { Invalid, type Schema, text } from "../web/schema.ts";
-import { isDescending, type ItemPage, type ItemQuery, type Items } from "./items.ts";
+import { type FoundItem, isDescending, type ItemPage, type ItemQuery, type Items } from "./items.ts";
 import { mayRead } from "./resource.ts";
-import { UnreadableItem } from "./stored_item.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
-/** Memory of a kept response without its text, in bytes. A string has up to two bytes for each character, a body three. */
+/** Memory of a kept response without its text, in bytes. */
 const OVERHEAD = 2_000;
 
 /** The cursor of a page. Its text is opaque, so that clients do not rely on its content. */
@@ -36,11 +35,10 @@ export interface PagesOptions {
   readonly itemHeaders: Readonly<Record<string, string>>;
 }
 
-/** An item as a response, or why it cannot be read. */
+/** An item, and its response once an account that may see it has asked. */
 interface Single {
-  /** Undefined if it is unknown. */
-  readonly ownerId: string | undefined;
-  readonly representation: Representation | UnreadableItem;
+  readonly found: FoundItem;
+  representation: Representation | undefined;
 }
 
 /** A collection's responses to reads, each kept until an item changes. Call the methods after a version check. */
@@ -65,8 +63,8 @@ export class Pages {
     this.#single = new VersionedCache(
       items.version,
       maxBytes / 4,
-      (single) =>
-        OVERHEAD + (single?.representation instanceof Representation ? 5 * single.representation.length : 0),
+      // The row, its text, and the body of the response.
+      (single) => OVERHEAD + 3 * (single?.found.bytes ?? 0),
     );
   }
 
@@ -78,23 +76,26 @@ export class Pages {
     return cache.get(reader + name, (earlier) => this.#render(query, reader, { name, earlier }));
   }
 
-  /** An item, or null if there is none that the account may see. @throws {UnreadableItem} */
+  /**
+   * An item, or null if there is none that the account may see. Another account's item is not even decoded, so that the
+   * time of the response tells little about whether there is one.
+   *
+   * @throws {UnreadableItem}
+   */
   single(id: number, accountId: string): Representation | null | Promise<Representation | null> {
     const single = this.#single.get(id, async () => {
-      const found = await this.#items.find(id).catch(unreadableIn);
-      if (found === null) return null;
-      if (found instanceof UnreadableItem) return { ownerId: found.ownerId, representation: found };
-      const { json, ownerId } = found;
-      const etag = quickEtagOf(json);
-      return { ownerId, representation: new Representation(json, { headers: this.#itemHeaders, etag }) };
+      const found = await this.#items.find(id);
+      return found && { found, representation: undefined };
     });
     return whenReady(single, (single) => {
-      if (single === null) return null;
-      const { ownerId = accountId, representation } = single;
-      if (!mayRead(this.#items.resource, ownerId, accountId)) return null;
-      if (representation instanceof UnreadableItem) throw representation;
-      return representation;
+      const isSeen = single && mayRead(this.#items.resource, single.found.ownerId ?? accountId, accountId);
+      return isSeen ? single.representation ??= this.#represent(single.found) : null;
     });
+  }
+
+  #represent({ json }: FoundItem): Representation {
+    const text = json();
+    return new Representation(text, { headers: this.#itemHeaders, etag: quickEtagOf(text) });
   }
 
   /** Returns `earlier`, with its responses, if it is still current: most changes leave most pages as they were. */
@@ -166,12 +167,6 @@ export class Page {
     const headers: Record<string, string> = this.#next === "" ? {} : { link };
     return new Representation(this.read.json, { headers, etag: this.#etag });
   }
-}
-
-/** The error, if it says why an item cannot be read. @throws any other error. */
-function unreadableIn(error: unknown): UnreadableItem {
-  if (error instanceof UnreadableItem) return error;
-  throw error;
 }
 
 function encodeCursor(id: number): string {

@@ -60,7 +60,7 @@ export async function rebuild(
   const generation = `${timeOf(began)} ${crypto.randomUUID().slice(0, 8)}`;
   const transactions = new Transactions(store, { clock });
   const referred = catalogue.resources.filter((other) =>
-    resource.extend.some(({ reverse }) => reverse?.of === other.name)
+    resource.extend.some(({ refersTo }) => refersTo === other.name)
   );
   const checked = [collectionKey(name), ...[resource, ...referred].map(({ rows }) => rows.version)];
   const before = await store.getMany(checked);

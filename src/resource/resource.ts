@@ -1,5 +1,5 @@
 import type { Deprecation } from "../web/headers.ts";
-import { ApiError, ERRORS, invalidRequest, type Tag } from "../web/mod.ts";
+import { ApiError, type Tag } from "../web/mod.ts";
 import {
   ignored,
   integer,
@@ -16,8 +16,8 @@ import {
   type Schema,
   type SentMembers,
 } from "../web/schema.ts";
-
-import type { Change, Declared, Hook, HookOf, Item, Rule } from "./hook.ts";
+import type { Acting } from "../service/mod.ts";
+import type { Declared, Hook, HookOf, Item, Rule } from "./hook.ts";
 
 /** An item with these fields. */
 export type ItemOf<Fields extends Members> = { readonly id: number } & ParsedMembers<Fields>;
@@ -51,9 +51,6 @@ interface Extension {
   readonly isExtension?: true;
 }
 
-/** Who may see the items of a collection. */
-export type Readers = "everyone" | "owner";
-
 /** The declaration of a collection of items. An item belongs to the account that added it, or to none. */
 export interface Declaration<Fields extends Members = Members> {
   /** The end of its path, and the name of its rows: plural, in lower case, such as `toys`. */
@@ -72,7 +69,7 @@ export interface Declaration<Fields extends Members = Members> {
     | readonly [Filterable<Fields>, Filterable<Fields>]
     | readonly [Filterable<Fields>, Filterable<Fields>, Filterable<Fields>];
   /** Who sees an item: every account, or only the one that it belongs to. For all others, it does not exist. */
-  readonly readableBy: Readers;
+  readonly readableBy: Declared["readableBy"];
   /**
    * Who adds, updates and deletes items: accounts, each its own, or only operators, for any account or for none.
    * Operators can do so in every collection.
@@ -103,7 +100,7 @@ export interface Resource<out Value extends Item = Item> extends
   Declared,
   Pick<
     Declaration,
-    | ("item" | "tag" | "fields" | "filters" | "readableBy" | "writableBy" | "examples")
+    | ("item" | "tag" | "fields" | "filters" | "writableBy" | "examples")
     | ("isLenient" | "get" | "update" | "delete")
   > {
   readonly path: string;
@@ -169,7 +166,7 @@ export function resource<const Fields extends Members>(
   declaration: Declaration<Fields>,
 ): Resource<ItemOf<Fields>>;
 export function resource(declaration: Declaration): Resource {
-  const { name, item, noun: [an, many], fields, rules = [], extend = [], examples } = declaration;
+  const { name, item, noun: [an, many], fields, readableBy, rules = [], extend = [], examples } = declaration;
   const one = an.replace(/^an? /, "");
   const items = name.replaceAll(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   const code = item.replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
@@ -187,7 +184,9 @@ export function resource(declaration: Declaration): Resource {
     path: `/v1/${name}`,
     nouns,
     rules,
-    extend: extend.map((entry) => typeof entry === "function" ? entry({ name, nouns, errors }) : entry),
+    extend: extend.map((entry) =>
+      typeof entry === "function" ? entry({ name, readableBy, nouns, errors }) : entry
+    ),
     items,
     id: `${item.charAt(0).toLowerCase()}${item.slice(1)}Id`,
     rows: declaration.rows ?? {
@@ -223,6 +222,12 @@ export function resource(declaration: Declaration): Resource {
 }
 
 function errorsOf(code: string, one: string, many: string): Resource["errors"] {
+  const inUse = {
+    code: `${code}_in_use`,
+    status: 409,
+    means: `Other items refer to the ${one}, so it cannot be deleted.`,
+    todo: "Delete those first, or let them refer to another one.",
+  };
   return {
     notFound: {
       code: `${code}_not_found`,
@@ -242,11 +247,10 @@ function errorsOf(code: string, one: string, many: string): Resource["errors"] {
       means: `Another ${one} has a value that only one can have.`,
       todo: "Choose another value for the field that the message names.",
     },
-    inUse: {
-      code: `${code}_in_use`,
-      status: 409,
-      means: `Other items refer to the ${one}, so it cannot be deleted.`,
-      todo: "Delete those first, or let them refer to another one.",
+    inUse,
+    inUseCounted: {
+      ...inUse,
+      counts: { references: `The number of items that refer to the ${one}, in one collection` },
     },
   };
 }
@@ -259,30 +263,27 @@ function aboutNull(removable: readonly string[], nullables: readonly string[]): 
   return [...removed, ...valued, "No other field may be null."].join(" ");
 }
 
-/** @throws {ApiError} if a creation or a change breaks a rule that the item kept before. */
-export function requireRules({ rules, fields }: Resource, { before, after: item, now }: Change): void {
-  if (item === undefined) return;
-  for (const rule of rules) {
-    const fault = rule.check({ item, before, now });
-    const isOld = fault !== undefined && before !== undefined &&
-      rule.check({ item: before, now }) !== undefined;
-    if (fault === undefined || isOld) continue;
-    const { error = ERRORS.invalid_request } = rule;
-    throw error === ERRORS.invalid_request
-      ? invalidRequest(fault, fieldIn(fault, fields))
-      : new ApiError(error, fault);
-  }
-}
-
-/** The first field that a sentence names, with what follows its name, such as `lines[2].cents`; undefined if it names none. */
-function fieldIn(sentence: string, fields: Members): string | undefined {
-  const names = sentence.match(/[A-Za-z]\w*(?:\[\d+\]|\.\w+)*/g) ?? [];
-  return names.find((name) => Object.hasOwn(fields, /^\w+/.exec(name)?.[0] ?? ""));
-}
-
-/** Whether an account may see an item of `ownerId`. An id is empty if there is no account. */
+/** Whether an account may see an item of `ownerId`. An id is empty if there is no account: it owns nothing. */
 export function mayRead({ readableBy }: Resource, ownerId: string, accountId: string): boolean {
-  return readableBy === "everyone" || ownerId === accountId;
+  return readableBy === "everyone" || (accountId !== "" && ownerId === accountId);
+}
+
+/**
+ * Requires that whoever acts may add, change or delete an item of `ownerId`: a client only its own, and none where only
+ * operators do.
+ *
+ * @throws {ApiError} such as `not_your_toy`
+ */
+export function requireWriter(
+  { writableBy, errors, nouns: { an } }: Resource,
+  ownerId: string,
+  { by, accountId }: Acting,
+): void {
+  if (by !== "account") return;
+  const isOperators = writableBy === "operator";
+  if (!isOperators && accountId !== "" && ownerId === accountId) return;
+  const who = isOperators ? "operators" : `the account that added ${an}`;
+  throw new ApiError(errors.notYours, `Only ${who} may update or delete ${isOperators ? an : "it"}.`);
 }
 
 /** The values of fields in declared order. A field without a value gets its default. */

@@ -27,7 +27,7 @@ export interface UnreadableItemsOptions {
   readonly version: VersionRow;
   readonly metrics: ItemMetrics;
   /** Called with what the operator should know. */
-  readonly report: (fault: CorruptRow) => void;
+  readonly report: (fault: Error) => void;
 }
 
 /** Maximum number of items that are remembered, so that each is reported once. Further ones are not reported. */
@@ -76,7 +76,7 @@ export class UnreadableItems {
    */
   async remove(
     id: number,
-    { now, transact }: Pick<Call, "now" | "transact">,
+    { acting: { by, now }, transact }: Pick<Call, "acting" | "transact">,
     ownerId?: string,
   ): Promise<true | typeof AGAIN> {
     const { store, resources, generations, rows, version, report } = this.#options;
@@ -86,20 +86,19 @@ export class UnreadableItems {
     const { item, extend } = this.#knownOf(before);
     const hooks = new Hooks({ ...this.#resource, extend }, resources, generations);
     const accountId = ownerId ?? (before && ownerIn(before) || undefined);
-    const change = { id, before: item, accountId, now };
-    const keys = hooks.keysOf(change);
+    const change = { id, before: item, accountId, by, now };
     const indexed = await this.#find(id, ownerId);
-    const isRemoved = await transact({
-      reads: [key, ...keys.values()],
+    const faults = await transact<readonly Error[] | null>({
+      reads: [key],
       decide: (found, write) => {
-        if (versionstampOf(found.get(key)) !== versionstampOf(before)) return false;
-        hooks.apply(found, write, change, keys);
+        if (versionstampOf(found.get(key)) !== versionstampOf(before)) return null;
         for (const row of [key, ...indexed]) write.delete(row);
         write.bump(version);
-        return true;
+        return hooks.apply(found, write, change);
       },
     });
-    if (!isRemoved) return AGAIN;
+    if (faults === null) return AGAIN;
+    for (const fault of faults) report(fault);
     const left = this.#resource.extend.filter((hook) => !extend.includes(hook)).map(({ name }) => name);
     if (before && left.length > 0) {
       const { name } = this.#resource;

@@ -7,7 +7,7 @@
  */
 export { ACCESS, ACCESS_ERRORS, needsToken, PROXY_ERRORS, STOPPING, UNAVAILABLE } from "./access.ts";
 export { BASE62, randomBase62 } from "./base62.ts";
-export type { Call, Changed, Operation } from "./call.ts";
+export type { Acting, Call, Changed, Operation } from "./call.ts";
 export type { Environment, Identity, KeyPrefixes } from "./identity.ts";
 export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
 export { limitHeaders, type LimitOf, type OwnLimit, UsedUp, usedUp } from "./own_limit.ts";

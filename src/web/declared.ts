@@ -13,6 +13,8 @@ const BODY_ERRORS: readonly ErrorKind[] = [
   ERRORS.payload_too_large,
 ];
 
+const ERROR_CODE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
+
 /** Every error of an operation. */
 export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorKind[] {
   const gone = deprecated ? [ERRORS.gone] : [];
@@ -60,21 +62,73 @@ export function bodyTypeOf({ body, bodyType = "application/json" }: DeclaredOper
   return body ? bodyType : "";
 }
 
-/** A name that two of these operations use differently, such as `the path GET /v1/notes`; undefined if there is none. */
-export function conflictIn(operations: readonly DeclaredOperation[]): string | undefined {
-  const meanings = new Map<string, unknown>([["the schema Error", undefined]]);
+/** What is wrong with an operation by itself. Each fault follows its name. */
+export function* faultsOf(operation: DeclaredOperation): Generator<string> {
+  const { path, params } = operation;
+  if (!path.startsWith("/")) yield `must have a path that begins with /, not ${path}`;
+  const inPath = path.split("/").filter((segment) => /[{}]/.test(segment));
+  for (const segment of new Set(inPath)) {
+    const [, name] = /^\{(\w+)\}$/.exec(segment) ?? [];
+    if (name === undefined) {
+      yield `must have whole segments as parameters of its path, such as {id}, not ${segment}`;
+    } else if (!Object.hasOwn(params, name)) yield `must declare the parameter ${name} of its path in params`;
+    if (inPath.indexOf(segment) !== inPath.lastIndexOf(segment)) {
+      yield `must not have ${segment} twice in its path`;
+    }
+  }
+  for (const name of Object.keys(params)) {
+    if (!inPath.includes(`{${name}}`)) yield `must not declare the parameter ${name}, which its path lacks`;
+  }
+  for (const { code, status } of operation.errors) {
+    if (!ERROR_CODE.test(code)) {
+      yield `must have errors with codes of lower-case letters, digits and _, not ${code}`;
+    }
+    if (!(status >= 400 && status <= 599)) {
+      yield `must have errors with a status from 400 to 599, not ${status}, as ${code} has`;
+    }
+  }
+  for (const { faults = [] } of schemasOf(operation)) {
+    for (const fault of faults) yield `has an invalid schema: it ${fault}`;
+  }
+}
+
+/** A name that two operations use differently. */
+export interface Conflict {
+  /** Such as `the path GET /v1/notes`. */
+  readonly name: string;
+  readonly operations: readonly [DeclaredOperation, DeclaredOperation];
+}
+
+/** A name that two of these operations of a document use differently; undefined if there is none. */
+export function conflictIn(operations: readonly DeclaredOperation[]): Conflict | undefined {
+  const meanings = new Map<string, readonly [meaning: unknown, operation?: DeclaredOperation]>([
+    ["the schema Error", [undefined]],
+  ]);
   for (const operation of operations) {
-    const { id, method, path } = operation;
+    const { id, method, path, tag } = operation;
     const schemas = schemasOf(operation).flatMap(({ definitions }) => Object.entries(definitions));
     const names: readonly (readonly [name: string, meaning: unknown])[] = [
       [`the path ${method} ${path}`, operation],
       [`the operation ${id}`, operation],
+      ...(tag ? [[`the tag ${tag.name}`, tag.description] as const] : []),
       ...schemas.map(([name, json]) => [`the schema ${name}`, stringifyJson(json)] as const),
     ];
     for (const [name, meaning] of names) {
-      if (meanings.has(name) && meanings.get(name) !== meaning) return name;
-      meanings.set(name, meaning);
+      const [known, other = operation] = meanings.get(name) ?? [meaning];
+      if (known !== meaning) return { name, operations: [other, operation] };
+      meanings.set(name, [meaning, operation]);
     }
+  }
+  return undefined;
+}
+
+/** The code of two different errors; undefined if there is none. */
+export function ambiguousCodeIn(kinds: readonly ErrorKind[]): string | undefined {
+  const meanings = new Map<string, string>();
+  for (const { code, status, means, todo } of kinds) {
+    const text = stringifyJson([status, means, todo]);
+    if ((meanings.get(code) ?? text) !== text) return code;
+    meanings.set(code, text);
   }
   return undefined;
 }

@@ -24,7 +24,7 @@ export const DEPRECATION_HEADERS: readonly string[] = ["Deprecation", "Sunset", 
 /** The headers of every response of a deprecated operation (RFC 9745, RFC 8594, RFC 8288). */
 export function deprecationHeaders(
   { since, sunset, document, successor }: Deprecation,
-): Readonly<Record<string, string>> {
+): Readonly<Record<"deprecation" | "sunset" | "link", string>> {
   return {
     deprecation: `@${since / 1_000}`,
     sunset: new Date(sunset).toUTCString(),

@@ -8,7 +8,7 @@ import {
   parametersOf,
   schemasOf,
 } from "./declared.ts";
-import { DEPRECATION_HEADERS } from "./deprecation.ts";
+import { DEPRECATION_HEADERS, deprecationHeaders } from "./deprecation.ts";
 import type { ErrorKind } from "./error.ts";
 import { stringifyJson } from "./json.ts";
 import { isRequired, named, optional, output, resolved } from "./objects.ts";
@@ -51,6 +51,8 @@ export interface Interface {
 function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
   const codes = kinds.map(({ code }) => code);
   const texts = kinds.flatMap(({ texts = {} }) => Object.entries(texts));
+  const counts = kinds.flatMap(({ counts = {} }) => Object.entries(counts));
+  const count = (description: string) => optional(integer(0, Number.MAX_SAFE_INTEGER, { description }));
   return named(
     "Error",
     output({
@@ -58,6 +60,7 @@ function errorOf(kinds: readonly ErrorKind[], example: ErrorKind): Schema {
       message: text({ description: "Human-readable description" }),
       status: integer(400, 599, { description: "The HTTP status code" }),
       ...Object.fromEntries(texts.map(([name, description]) => [name, optional(text({ description }))])),
+      ...Object.fromEntries(counts.map(([name, description]) => [name, count(description)])),
     }, { examples: [exampleOf(example)] }),
   );
 }
@@ -80,6 +83,15 @@ const RESPONSE_NAMES: Readonly<Record<number, string>> = {
 };
 /** Name of the response for statuses that an operation does not list. */
 const DEFAULT = "Default";
+/** The beginning of URLs in examples, if that of the service is not known. */
+const EXAMPLE_ORIGIN = "https://api.example";
+
+/** What operations are described with. */
+interface Context extends Interface {
+  /** The beginning of URLs in examples. */
+  readonly origin: string;
+}
+
 /**
  * Creates the OpenAPI 3.1 document.
  *
@@ -88,18 +100,21 @@ const DEFAULT = "Default";
 export function openApiDocument(
   all: readonly DeclaredOperation[],
   base: string,
-  described: Interface,
+  interfaceOf: Interface,
 ): object {
+  const described = { ...interfaceOf, origin: base || EXAMPLE_ORIGIN };
   const { title, version, summary, description, contact, license, credential } = described;
   const operations = all.filter((operation) => isDocumented(operation, described.path));
-  const byPath = Map.groupBy(operations, ({ path }) => path.slice(described.path.length));
+  // A path stands where its last operation does, because that may end what the operations before it need.
+  const byPath = [...Map.groupBy(operations.toReversed(), ({ path }) => path.slice(described.path.length))];
   const kinds = errorsOfAll(operations, described.errors);
   const error = errorOf(kinds, described.error);
   const responses = errorResponses(operations, kinds, error, described);
-  const paths = [...byPath].map(([path, own]) => [
+  const paths = byPath.toReversed().map(([path, own]) => [
     path,
     Object.fromEntries(
-      own.map((operation) => [operation.method.toLowerCase(), operationObject(operation, described)]),
+      own.toReversed()
+        .map((operation) => [operation.method.toLowerCase(), operationObject(operation, described)]),
     ),
   ]);
   const text = stringifyJson([paths, responses]);
@@ -111,7 +126,7 @@ export function openApiDocument(
     info: { title, version, summary, description, contact, license },
     servers: [{ url: base + described.path }],
     security: [{ bearer: [] }],
-    tags: [...new Set(operations.map(({ tag }) => tag))],
+    tags: [...new Map(operations.map(({ tag }) => [tag?.name, tag])).values()],
     paths: Object.fromEntries(paths),
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer", description: credential } },
@@ -126,7 +141,7 @@ export function openApiDocument(
 }
 
 /** The operation in the document. JSON leaves out undefined fields. */
-function operationObject(operation: DeclaredOperation, described: Interface): object {
+function operationObject(operation: DeclaredOperation, described: Context): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
   const age = ({ name }: Parameter) => described.addedParameters.indexOf(name);
   const parameters = parametersOf(operation).sort((one, other) => age(one) - age(other))
@@ -176,8 +191,14 @@ function parameterObject(
   };
 }
 
-function requestBody({ json }: Schema, operation: DeclaredOperation): object {
-  return { required: !operation.bodyIsOptional, content: { [bodyTypeOf(operation)]: { schema: json } } };
+function requestBody(body: Schema, operation: DeclaredOperation): object {
+  return { required: !operation.bodyIsOptional, content: { [bodyTypeOf(operation)]: contentOf(body) } };
+}
+
+/** A body with its example: importers do not read that of a schema. */
+function contentOf(body: Schema): object {
+  const { examples: [example] = [] } = resolved(body);
+  return { schema: body.json, example };
 }
 
 /** Headers of every response of the operation, in addition to those that all responses have. */
@@ -194,16 +215,31 @@ export function answerHeadersOf(
   return names.map((name) => [name, HTTP_HEADERS[name]?.description ?? ""]);
 }
 
-function answerObject(
-  { description, body, headers = [] }: Answer,
-  operation: DeclaredOperation,
-  described: Interface,
-): object {
+function answerObject(answer: Answer, operation: DeclaredOperation, described: Context): object {
+  const { description, body, headers = [] } = answer;
+  const own = Object.entries(examplesOf(answer, operation, described))
+    .map(([name, example]) => [name, { ...HTTP_HEADERS[name], example }]);
   return {
     description,
-    headers: references(headers, operation, described),
-    content: body && { "application/json": { schema: body.json } },
+    headers: { ...references(headers, operation, described), ...Object.fromEntries(own) },
+    content: body && { "application/json": contentOf(body) },
   };
+}
+
+/** Examples of headers that the response of another operation does not have, by name. */
+function examplesOf(
+  { paths = {} }: Answer,
+  { deprecated }: DeclaredOperation,
+  { origin }: Context,
+): Readonly<Record<string, string>> {
+  const urls = Object.entries(paths).map(([name, path]) => [name, origin + path]);
+  if (deprecated === undefined) return Object.fromEntries(urls);
+  const { deprecation, sunset, link } = deprecationHeaders({
+    ...deprecated,
+    document: new URL(deprecated.document, origin).href,
+    successor: new URL(deprecated.successor, origin).href,
+  });
+  return { ...Object.fromEntries(urls), Deprecation: deprecation, Sunset: sunset, Link: link };
 }
 
 /** The error responses of all operations by name: one for each status, and one for all others. */

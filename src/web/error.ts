@@ -10,6 +10,8 @@ export interface ErrorKind {
   readonly todo: string;
   /** Descriptions of additional texts in its body, by name. */
   readonly texts?: Readonly<Record<string, string>>;
+  /** Descriptions of additional numbers in its body, by name. */
+  readonly counts?: Readonly<Record<string, string>>;
 }
 
 /** Advice that adds nothing to the message. */

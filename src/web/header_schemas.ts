@@ -45,6 +45,7 @@ export const IDEMPOTENCY_KEY: Optional<string> = header(
       `Makes the request safe to repeat within ${REPLAY_HOURS} hours. The same request with the same key gets the first ` +
       "response again, and nothing is created twice. A body with the same values is the same, however it is written. " +
       `A key is ${KEY_EXPECTED}, with or without double quotes around it.`,
+    examples: ["8d3f0c4e-5b7a-4f0e-9c1d-2a6b7e8f9012"],
   })),
   (key) => key.replaceAll('"', ""),
 );

@@ -12,6 +12,7 @@ import {
   type ParsedMembers,
   type Schema,
 } from "./schema_types.ts";
+import { faultsOfMax } from "./scalars.ts";
 import { nearestName, shownName } from "./unknown_names.ts";
 
 /** An array of at most `max` items. `fromStrings` ignores empty strings. */
@@ -23,6 +24,7 @@ export function list<Item>(
   return {
     json: { type: "array", items: item.json, maxItems: max, ...annotations },
     definitions: item.definitions,
+    faults: [...faultsOfMax(max), ...item.faults ?? []],
     maxBytes: max * (item.maxBytes + 1) + 2,
     parse(value, subject, isStrict) {
       if (!Array.isArray(value)) throw mismatch(value, subject, "be an array");
@@ -133,6 +135,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
       ...json,
     },
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    faults: entries.flatMap(([, { faults = [] }]) => faults),
     ignored: namesOf(({ isIgnored = false }) => isIgnored),
     maxBytes: entries.reduce((sum, [name, { maxBytes }]) => sum + name.length + 4 + maxBytes, 2),
     parse(value, subject, isStrict) {

@@ -39,10 +39,12 @@
  * @module
  */
 export {
+  ambiguousCodeIn,
   bodyTypeOf,
   conflictIn,
   errorsOf,
   errorsOfAll,
+  faultsOf,
   type InputMember,
   inputsOf,
   isDocumented,

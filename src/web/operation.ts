@@ -80,6 +80,8 @@ export interface Answer {
   readonly body?: Schema;
   /** Names of its headers, except those that all responses have. */
   readonly headers?: readonly string[];
+  /** Examples of those that have a URL of the service, by name: the path. */
+  readonly paths?: Readonly<Record<string, string>>;
 }
 
 /** The declaration of an operation. Documents include it if it has a tag. */

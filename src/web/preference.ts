@@ -11,7 +11,6 @@ export const PREFER: Optional<string> = optional(text({
   description:
     `With \`${STRICT}\` (RFC 7240), unknown fields and query parameters get 400 instead of being ignored. The ` +
     `response then has \`Preference-Applied: ${STRICT}\`.`,
-  examples: [STRICT],
 }));
 
 const TOKEN = String.raw`[!#$%&'*+.^_\`|~\w-]+`;

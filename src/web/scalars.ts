@@ -19,6 +19,7 @@ export function text(
   const length = max === undefined ? {} : { minLength: 1, maxLength: max };
   return scalar({
     json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...annotations },
+    faults: [...(max === undefined ? [] : faultsOfMax(max)), ...(pattern ? faultsOfPattern(pattern) : [])],
     maxBytes: bytesOfText(max),
     accepts: (value) => typeof value === "string",
     expected: "be a string",
@@ -31,6 +32,28 @@ export function text(
       return pattern && value.search(pattern) < 0 ? rule : undefined;
     },
   });
+}
+
+/** What is wrong with a maximum number of characters or items. */
+export function faultsOfMax(max: number): string[] {
+  return Number.isSafeInteger(max) && max > 0
+    ? []
+    : [`must have a max that is a whole number from 1, not ${max}`];
+}
+
+function faultsOfPattern({ source, flags }: RegExp): string[] {
+  const [flag] = flags.replace("u", "");
+  if (flag !== undefined) {
+    return [`must not have a pattern with the flag ${flag}, which documents cannot show`];
+  }
+  try {
+    new RegExp(source, "u");
+    return [];
+  } catch {
+    return [
+      "must have a pattern that is valid with the flag u, because readers of documents take it to have that",
+    ];
+  }
 }
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -51,6 +74,9 @@ export function integer(min: number, max: number, annotations: Annotations = {})
       maximum: max,
       ...annotations,
     },
+    faults: [min, max].every(Number.isSafeInteger) && min <= max
+      ? []
+      : [`must have bounds that are safe integers, the smaller one first, not ${min} and ${max}`],
     maxBytes: length + 1,
     accepts: isInteger,
     expected,
@@ -83,6 +109,9 @@ export function oneOf<const Value extends string>(
 ): Schema<Value> {
   return scalar({
     json: { type: "string", enum: values, ...annotations },
+    faults: values.length > 0 && new Set(values).size === values.length
+      ? []
+      : ["must be one of at least one value, none of which is there twice"],
     maxBytes: Math.max(...values.map(({ length }) => bytesOfText(length))),
     accepts: (value): value is Value => values.some((known) => known === value),
     expected: `be one of ${values.join(", ")}`,
@@ -143,7 +172,7 @@ export function timestamp(annotations: Annotations = {}): Schema<string> {
     },
   });
 }
-interface Scalar<Value> extends Pick<Schema<Value>, "json" | "maxBytes" | "accepts"> {
+interface Scalar<Value> extends Pick<Schema<Value>, "json" | "faults" | "maxBytes" | "accepts"> {
   /** Follows `must` in the message for a value of the wrong type, such as `be a string`. */
   readonly expected: string;
   /** Returns the rule that a value breaks, such as `have 1 to 3 characters`; undefined if it is valid. */

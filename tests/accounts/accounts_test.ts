@@ -1,4 +1,11 @@
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertGreaterOrEqual,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
 import { accountKey, ACCOUNTS, ACCOUNTS_VERSION } from "../../src/accounts/account.ts";
 import { ApiKeys } from "../../src/accounts/api_keys.ts";
 import { openAccounts } from "../../src/accounts/plans.ts";
@@ -193,7 +200,7 @@ Deno.test("deleteAccount() deletes what only the account can read, and frees wha
   await assertConsistent(office.kv, OF_ROOMS.resources.filter(({ name }) => name !== "rooms"));
 });
 
-Deno.test("deleteAccount() refuses while an item that stays refers to one that would go, and the account stays closed", async () => {
+Deno.test("deleteAccount() deletes items that others refer to, and references of items that stay go on counting", async () => {
   const EVENTS = resource({
     name: "events",
     item: "Event",
@@ -211,13 +218,15 @@ Deno.test("deleteAccount() refuses while an item that stays refers to one that w
   });
   const bookingId = await idIn(await office.book(office.ann));
   const id = await idIn(await office.fetch("POST /v1/events", { key: office.ann, json: { bookingId } }));
+  const counts = async () => (await office.ownRows()).filter(([name]) => name.startsWith("events,"));
   const remove = await closing(office);
 
-  await assertError(await remove(), 409, "booking_in_use");
-  assertEquals((await office.fetch("GET /v1/account", { key: office.ann })).status, 401);
+  assertEquals((await remove()).status, 204);
+  assertEquals((await office.operate(`PATCH /operator/v1/bookings/${bookingId}`, { json: {} })).status, 404);
+  assertEquals(await counts(), [[`events,exists(bookings, bookingId),${bookingId}`, 1]]);
   await office.operate(`DELETE /operator/v1/events/${id}`);
 
-  assertEquals((await remove()).status, 204);
+  assertEquals(await counts(), []);
 });
 
 Deno.test("an unused account that signed up stays if an operator has added an item for it", async () => {
@@ -323,7 +332,9 @@ Deno.test("operations that return an API key refuse an Idempotency-Key", async (
   await using service = await Harness.open(ALL);
   const { apiKey } = await service.createAccount();
   await addKnownAccounts(service);
-  const issuing = SAMPLES.filter(({ operation: { id } }) => /^createAccount|^rotate/.test(id));
+  const issuing = SAMPLES.filter(({ operation: { answers } }) => {
+    return JSON.stringify(Object.values(answers).map(({ body }) => body?.definitions)).includes('"apiKey":{');
+  });
 
   for (const { operation, target, request } of issuing) {
     const headers = { "idempotency-key": "1" };
@@ -335,7 +346,7 @@ Deno.test("operations that return an API key refuse an Idempotency-Key", async (
     await assertError(response, 400, "invalid_request", /^Idempotency-Key is not allowed here/);
   }
 
-  assertEquals(issuing.length, 5);
+  assertGreaterOrEqual(issuing.length, 5);
 });
 
 Deno.test("keys with a former prefix stay valid, are hidden, and are no longer issued", async () => {

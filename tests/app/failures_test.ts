@@ -5,13 +5,13 @@ import type { ErrorRecord, Log } from "../../src/app/log.ts";
 import { type Sweep, sweepAll, Sweeper } from "../../src/app/sweeper.ts";
 import { HOUR, MINUTE, pause } from "../../src/base/time.ts";
 import { encodeJson, encodeText } from "../../src/engine/row.ts";
-import { ACCESS } from "../../src/service/mod.ts";
-import { ERRORS } from "../../src/web/error.ts";
+import { ACCESS, UNAVAILABLE } from "../../src/service/mod.ts";
+import { ApiError, ERRORS } from "../../src/web/error.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, callAtOnce, tally, upTo } from "../support/client.ts";
 import { carryOut, type Commit, type Disturbance, fail, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
-import { ALL, credentialFor, SAMPLES } from "../support/operations.ts";
+import { addKnownAccounts, ALL, credentialFor, SAMPLES } from "../support/operations.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON, VirtualTime } from "../support/time.ts";
 
@@ -91,10 +91,12 @@ const CHANGES = SAMPLES.flatMap(({ operation, target, request, changes }) => {
 
 for (const { operation, target, what, request } of CHANGES) {
   Deno.test(`service starts no write for ${what} after it has returned 503`, async () => {
-    await using service = await RecordingService.open();
+    await using service = await RecordingService.open(ALL);
+    service.expectsErrors = true;
     const { time } = service;
-    const { apiKey } = await service.createAccount();
+    const { account: { id }, apiKey } = await service.createAccount();
     await time.until(service.fetch("POST /v1/things", { key: apiKey, json: HAMMER }), 1_000);
+    await time.until(addKnownAccounts(service, id), 1_000);
     await time.advance(3_000);
     // Each operation is in time, but not all of them together.
     service.disturbance = {
@@ -115,6 +117,7 @@ for (const { operation, target, what, request } of CHANGES) {
 
 Deno.test("service charges nothing to a key that it finds after it has returned 503", async () => {
   await using service = await RecordingService.open({ deadline: 8_000 });
+  service.expectsErrors = true;
   const { time } = service;
   const { account: { id }, apiKey } = await service.createAccount();
   await callAtOnce(60, [service]);
@@ -126,7 +129,54 @@ Deno.test("service charges nothing to a key that it finds after it has returned 
   await time.until(service.app.settle(), 1_000);
 
   assertEquals(tally(replies), { "503 store_unavailable": 9 });
+  const reasons = new Set(service.errors.map(({ error, reason }) => `${error}: ${reason}`));
+  assertEquals(reasons, new Set(["OutOfTime: The handler could not be called in time"]));
   assertEquals((await service.accounts.usage(id)).used, 0);
+});
+
+/** What a handler of an adopter can do wrong, the status of the response, and what the log says. */
+const FAULTS: readonly (readonly [what: string, handle: () => unknown, status: number, logged: object])[] = [
+  ["returns nothing", () => undefined, 500, { reason: "The handler returned no Response" }],
+  ["returns no Response", () => "text", 500, { reason: "The handler returned no Response" }],
+  ["resolves to nothing", () => Promise.resolve(), 500, { reason: "The handler returned no Response" }],
+  ["returns a Response that nobody can change", () => Response.redirect("http://things.example"), 500, {
+    error: "TypeError",
+  }],
+  ["resolves to such a Response", () => Promise.resolve(Response.error()), 500, { error: "TypeError" }],
+  ["never ends", () => new Promise(() => {}), 503, { reason: "The handler did not finish" }],
+  ["throws an ApiError of 5xx", () => Promise.reject(UNAVAILABLE), 503, {
+    error: "ApiError",
+    code: "store_unavailable",
+  }],
+];
+
+for (const [what, respond, status, logged] of FAULTS) {
+  Deno.test(`service answers ${status} with an Error body, and logs one line, if a handler ${what}`, async () => {
+    await using service = await RecordingService.open();
+    service.expectsErrors = true;
+    const { apiKey: key } = await service.createAccount();
+    Object.assign(service.app.operations.find(({ id }) => id === "listThings") ?? {}, { respond });
+
+    const response = await service.time.until(service.fetch("GET /v1/things", { key }), 6_000);
+
+    const { code, status: inBody } = await response.json();
+    assertEquals([response.status, inBody, typeof code], [status, status, "string"]);
+    const route = "/v1/things";
+    assertEquals(service.errors.map((line) => ({ ...line, ...logged, route })), service.errors);
+    assertEquals(service.errors.length, 1);
+  });
+}
+
+Deno.test("service does not log that it refuses a request because it is overloaded or stopping", async () => {
+  await using service = await RecordingService.open();
+  const { apiKey: key } = await service.createAccount();
+  const overloaded = () =>
+    Promise.reject(new ApiError(ERRORS.overloaded, "Too many bodies.", { "retry-after": "1" }));
+  Object.assign(service.app.operations.find(({ id }) => id === "listThings") ?? {}, { respond: overloaded });
+
+  const { status } = await service.fetch("GET /v1/things", { key });
+
+  assertEquals([status, service.errors], [503, []]);
 });
 
 const WITH_KEY = SAMPLES.filter(({ operation }) => operation.access === ACCESS.key);

@@ -170,7 +170,7 @@ Deno.test("stop() waits for the last answer, even of work that is not ready, but
 });
 
 Deno.test("quiet() resolves half a second after the last request of a stop, if no other came, and after two seconds at most", async () => {
-  using time = new VirtualTime();
+  await using time = new VirtualTime();
   const ends: Record<string, number> = {};
   const stopped = (name: string, inFlight: InFlight) => {
     inFlight.stop().then(() => inFlight.quiet()).then(() => ends[name] = time.now - start);
@@ -250,6 +250,7 @@ Deno.test("service returns 503 overloaded and charges nothing at capacity, excep
 Deno.test("service allows 10 s for a body in addition to 5 s for the request", async () => {
   await using service = new SlowService();
   service.latency = 500;
+  service.expectsErrors = true;
 
   const slow = await service.send(slowly(() => pause(9_000)));
   assertEquals((await slow(14_000)).status, 201);
@@ -267,6 +268,7 @@ Deno.test("service allows 10 s for a body in addition to 5 s for the request", a
 
 Deno.test("service refuses new requests while it stops, and answers those in flight within 3 s", async () => {
   await using service = new SlowService();
+  service.expectsErrors = true;
   const stalled = await service.send(slowly(never));
   await service.time.advance(100);
 

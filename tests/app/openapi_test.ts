@@ -14,8 +14,9 @@ import {
   resource,
   ResourceError,
 } from "../../src/resource/mod.ts";
+import { ERRORS } from "../../src/web/error.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../../src/web/json.ts";
-import { errorsOf, inputsOf, isDocumented } from "../../src/web/openapi.ts";
+import { errorsOf, inputsOf, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
 import { operation } from "../../src/web/operation.ts";
 import {
   date,
@@ -33,11 +34,11 @@ import type { JsonSchema } from "../../src/web/schema_types.ts";
 import { assertError } from "../support/assertions.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
-import { Description } from "../support/openapi.ts";
+import { Description, type Document } from "../support/openapi.ts";
 import { OF_ROOMS } from "../support/office.ts";
 import { ALL, SAMPLES } from "../support/operations.ts";
 import { OF_SPECIMENS } from "../support/specimens.ts";
-import { OF_THINGS, THINGS } from "../support/things.ts";
+import { OF_THINGS, SUNSET, THINGS } from "../support/things.ts";
 import { Workshop } from "../support/workshop.ts";
 
 const OPERATIONS = SAMPLES.map(({ operation }) => operation);
@@ -114,6 +115,55 @@ Deno.test("openApiDocument() has examples that match their schemas", () => {
   }
 });
 
+Deno.test("openApiDocument() has an example of every body, and closes accounts last in their group", () => {
+  const described = Object.values(DOCUMENT.paths).flatMap((item) => Object.values(item));
+  const bodies = described.flatMap(({ requestBody, responses }) => [
+    ...Object.entries(requestBody?.content ?? {}),
+    ...Object.values(responses).flatMap((one) => "$ref" in one ? [] : Object.entries(one.content ?? {})),
+  ]);
+  const ofAccounts = described.filter(({ operationId }) => /Account|Usage|Key$/.test(operationId));
+
+  assert(bodies.length > 10);
+  const without = bodies.filter(([, content]) => content.example === undefined);
+  assertEquals(without.map(([, { schema }]) => schema), [{ $ref: "#/components/schemas/Document" }]);
+  assertEquals(ofAccounts.at(-1)?.operationId, "closeAccount");
+});
+
+Deno.test("openApiDocument() has absolute URLs of its own collections as examples, and none of what some responses lack", () => {
+  const examplesOf = (of: string, status: number, base = "") => {
+    const document: Document = Object(openApiDocument(OPERATIONS, base, interfaceForClients(OF_THINGS)));
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const response = operations.find(({ operationId }) => operationId === of)?.responses[status];
+    assert(response && "headers" in response);
+    return Object.fromEntries(
+      Object.entries(response.headers).map(([name, header]) =>
+        [name, "$ref" in header ? document.components.headers[name]?.example : header.example] as const
+      ),
+    );
+  };
+  const item = "https://api.example/v1/things/1";
+
+  const created = examplesOf("createThing", 201);
+  assertEquals([created["Location"], created["Content-Location"]], [item, item]);
+  assertEquals(
+    examplesOf("createThing", 201, "https://me.example")["Location"],
+    "https://me.example/v1/things/1",
+  );
+  for (const name of ["Idempotency-Replayed", "Preference-Applied"]) assertEquals(created[name], undefined);
+  assertEquals(examplesOf("listThings", 200)["Link"], undefined);
+  const { Link, Deprecation, Sunset } = examplesOf("getThing", 200);
+  assertEquals([Deprecation, Sunset], ["@1738281600", new Date(SUNSET).toUTCString()]);
+  const [about, instead] = ["https://api.example/docs/deprecations", "https://api.example/v1/things"];
+  assertEquals(
+    Link,
+    `<${about}>; rel="deprecation"; type="text/plain", <${instead}>; rel="successor-version"`,
+  );
+  assertEquals(
+    /"name":"Prefer"[^}]*\}[^}]*\}/.exec(JSON.stringify(DOCUMENT))?.[0].includes("example"),
+    false,
+  );
+});
+
 Deno.test("openApiDocument() and inputsOf() mark the required parameters", () => {
   const declared = operation({
     id: "getWord",
@@ -137,12 +187,12 @@ Deno.test("openApiDocument() and inputsOf() mark the required parameters", () =>
 Deno.test("openApiDocument() has the parameters that operations accept, and marks those of extensions", () => {
   const marked: string[] = [];
   for (const { operation } of DOCUMENTED) {
-    const { id, access, isExtension = false, body } = operation;
+    const { id, body, errors, headers } = operation;
     const { parameters = [], responses } = DESCRIPTION.describes(operation) ?? {};
     const names = parameters.map(({ name }) => name);
     const inputs = inputsOf(operation).filter(({ place }) => place !== "body").map(({ name }) => name);
-    const isLenient = (access === ACCESS.key || access === ACCESS.address) && !isExtension;
-    const acceptsKeys = ["createThing", "createMessage"].includes(id);
+    const isLenient = "Prefer" in headers;
+    const acceptsKeys = errors.includes(ERRORS.idempotency_key_reused);
 
     assertEquals([id, inputs.toSorted()], [id, names.toSorted()]);
     assertEquals([id, names.includes("Idempotency-Key")], [id, acceptsKeys]);
@@ -474,6 +524,17 @@ Deno.test.each<[string, readonly Resource[]]>([
     error.message,
     `A resource shares ${shared} with another or the rest of the service: rename it.`,
   );
+});
+
+Deno.test("createService() documents a tag once that two collections declare alike", () => {
+  const resources = [CUPS, JUGS].map((declaration) => resource({ ...declaration, tag: { ...CUPS.tag } }));
+  const catalogue: Catalogue = { ...OF_THINGS, resources: [THINGS, ...resources] };
+  const { app } = new Harness(new FakeKv().connect(), { catalogue });
+
+  const { document } = new Description(app.operations, interfaceForClients(catalogue));
+
+  const names = document.tags.map(({ name }) => name);
+  assertEquals(names.filter((name) => name === "Cups"), ["Cups"]);
 });
 
 Deno.test("createService() documents examples and defaults beyond 2^53 digit for digit", async () => {

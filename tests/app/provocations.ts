@@ -90,7 +90,7 @@ const WAYS = {
       return await send({ json: { reference: "other" } });
     },
   },
-  account_open: { before: ({ service }) => addKnownAccounts(service, null) },
+  account_open: { before: ({ service }) => addKnownAccounts(service, undefined, null) },
   messages_waiting: {
     before: async ({ service }) => {
       await addKnownAccounts(service);
@@ -114,13 +114,18 @@ const WAYS = {
 } as const satisfies Readonly<Record<string, Provocation>>;
 
 /** How to provoke each error that a client can cause, except a request timeout, which takes too long. */
-export const PROVOCATIONS: Readonly<Record<string, Provocation>> = WAYS;
+const PROVOCATIONS: Readonly<Record<string, Provocation>> = WAYS;
 
-/** Opens a service and provokes this error of the operation. */
+/** Opens a service and provokes this error of the operation; by default, with a valid request without what it needs. */
 export async function provoke(
-  { options, limits = { minute: 100, day: 1_000 }, before, act = ({ send }) => send() }: Provocation,
-  { operation, target, request }: Sample,
+  code: string,
+  { operation, target, request, errors }: Sample,
 ): Promise<Response> {
+  const own = errors[code];
+  const provocation: Provocation = own
+    ? { before: async (stage) => await own(stage.service, await idOf(stage)) }
+    : PROVOCATIONS[code] ?? {};
+  const { options, limits = { minute: 100, day: 1_000 }, before, act = ({ send }) => send() } = provocation;
   await using service = await Harness.open({ ...ALL, ...options?.() });
   const { apiKey } = await service.createAccount(limits);
   const stage: Stage = {

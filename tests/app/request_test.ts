@@ -208,7 +208,11 @@ Deno.test.each([
 );
 
 Deno.test("createCors() exposes Allow and exactly the headers that the document names", () => {
-  const named = Object.keys(new Description(OPERATIONS).document.components.headers);
+  const { paths, components } = new Description(OPERATIONS).document;
+  const responses = Object.values(paths).flatMap((item) => Object.values(item))
+    .flatMap(({ responses }) => Object.values(responses));
+  const own = responses.flatMap((response) => "$ref" in response ? [] : Object.keys(response.headers ?? {}));
+  const named = new Set([...Object.keys(components.headers), ...own]);
   const headers = new Headers();
 
   setCorsHeaders(request(ORIGIN), headers);

@@ -36,6 +36,23 @@ export async function walk(origin: string, token: string): Promise<void> {
   await walkAsOperator(`${origin}/operator/v1`, token);
 }
 
+/** Reads what a later release may send: a plan, and a field in every object, that the documents do not have. */
+export async function walkLaterRelease(origin: string, plan: string): Promise<void> {
+  const baseUrl = `${origin}/v1`;
+  const anonymous = createClient<paths>({ baseUrl });
+  const account = bodyOf(await anonymous.POST("/accounts", { body: { name: "Élan" } }), 201);
+  assertEquals(account.plan, plan);
+  const { error } = await anonymous.POST("/accounts", { body: { name: "" } });
+  assertEquals([error?.code, error?.field], ["invalid_request", "name"]);
+
+  const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${account.apiKey}` } });
+  const specimens = bodyOf(await client.GET("/specimens"), 200);
+  const seen = specimens.map((
+    { textPlain, dayNullable, choiceOptional },
+  ) => [textPlain, dayNullable, choiceOptional]);
+  assertEquals(seen, [["Élan", "2027-01-15", "two"], ["Élan", null, undefined]]);
+}
+
 async function walkAsOperator(baseUrl: string, token: string): Promise<void> {
   const operator = createClient<operatorPaths>({ baseUrl, headers: { authorization: `Bearer ${token}` } });
   const creation = { name: "Élan", reference: "me", plan: "pro" } as const;

@@ -166,6 +166,7 @@ function decideOn(plan: Plan, before: State): { finding: string; after?: State }
     },
     delete: (key) => void after.delete(nameOf(key)),
     bump() {},
+    draw: () => 0,
   };
   try {
     return { finding: decide(plan, rows, write), after };

@@ -253,7 +253,7 @@ Deno.test("Store.fileSize includes the write-ahead log", async () => {
   await store.close();
 });
 
-Deno.test("openStore() calls `onLost` if another file takes the place of the KV file, and keeps no file open", async () => {
+Deno.test("openStore() calls `onLost` if another file takes the place of the KV file", async () => {
   await using folder = new Folder();
   const path = `${folder.path}/things.kv`;
   const { promise: lost, resolve: onLost } = Promise.withResolvers<StoreUnavailable>();

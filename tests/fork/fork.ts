@@ -74,6 +74,7 @@ async function makeProduct(folder: string): Promise<void> {
     await Deno.writeTextFile(`${to}/${name}.ts`, text.replaceAll(/\.\.\/\.\.\/src\//g, ""));
   }
   await Deno.copyFile(`${from}/bookings.ts`, `${folder}/tests/catalogue/bookings_test.ts`);
+  await Deno.copyFile(`${from}/operations.ts`, `${folder}/tests/catalogue/operations.ts`);
   await rewrite(
     `${to}/parts.ts`,
     (text) =>

@@ -1,21 +1,23 @@
 import { hash } from "node:crypto";
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import type { App } from "../../src/app/app.ts";
 import { MINUTE } from "../../src/base/mod.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import type { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { MAX_COUNTED, MAX_WAITING, type Message, MessageStore } from "../../src/messages/message_store.ts";
+import { resource, ResourceError } from "../../src/resource/mod.ts";
 import { ApiError } from "../../src/web/error.ts";
+import { text } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, type Callable, type HarnessRequest, type Reply, tally, upTo } from "../support/client.ts";
 import { operate, OPERATOR_TOKEN } from "../support/desk.ts";
-import { fail, hang } from "../support/fake_kv.ts";
+import { fail, FakeKv, hang } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { Office } from "../support/office.ts";
 import { Operator } from "../support/operator.ts";
 import { bytesOf } from "../support/stored_rows.ts";
-import { HAMMER } from "../support/things.ts";
+import { HAMMER, OF_THINGS, THINGS } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 
 const OPERATED = { operatorToken: OPERATOR_TOKEN } as const;
@@ -171,6 +173,46 @@ Deno.test("an account can store as much with messages as the table of threats sa
   assertStringIncludes(table, `so up to ${megabytes} GB on the first`);
 });
 
+Deno.test("an unreadable message is named when the queue is read, stops no metrics, and can be removed", async () => {
+  await using service = await Harness.open(OPERATED);
+  service.expectsErrors = true;
+  const { apiKey } = await service.createAccount();
+  const ids = [await send(service, apiKey, "one"), await send(service, apiKey, "two")].map(({ json }) =>
+    Object(json).id
+  );
+  await service.kv.set(["messages", ids[0]], new TextEncoder().encode("{"));
+  const operate = (target: string, json?: object) =>
+    service.fetch(target, { key: OPERATOR_TOKEN, ...(json && { json }) });
+
+  await assertError(await operate("GET /operator/v1/messages"), 500, "internal_error");
+  assertEquals(service.errors.map(({ reason }) => reason), [
+    `The message ${ids[0]} cannot be read: remove it`,
+  ]);
+  assertEquals(await queueOf(service), { messages_waiting: 2 });
+  assertEquals((await operate("POST /operator/v1/messages/remove", { ids })).status, 204);
+
+  assertEquals([await stored(service), service.operations.at(-1)?.ids], [[], ids]);
+});
+
+Deno.test("createService() says that it is a part with which a collection shares a path", () => {
+  const fields = { name: text({ max: 9 }) };
+  const notes = resource({
+    ...{ name: "messages", item: "Note", tag: { name: "Notes", description: "All notes" } },
+    ...{ noun: ["a note", "notes"], fields, filters: [], readableBy: "everyone", writableBy: "owner" },
+    examples: { item: { name: "Milk" }, change: {} },
+  });
+
+  const error = assertThrows(
+    () => new Harness(new FakeKv().connect(), { catalogue: { ...OF_THINGS, resources: [THINGS, notes] } }),
+    ResourceError,
+  );
+
+  assertEquals(
+    error.message,
+    "A part shares the path POST /v1/messages with another part, a resource or the rest of the service: rename it.",
+  );
+});
+
 /** The messages as one process reads and writes them. */
 class Messages {
   readonly store: MessageStore;
@@ -289,7 +331,7 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not resp
 
     assertEquals(response.status, 200);
     const gauges = [...(await response.text()).matchAll(/^# TYPE thing_store_(\w+) gauge$/gm)];
-    const names = ["build_info", "requests_in_flight", "leases", "leased_places"];
+    const names = ["build_info", "requests_in_flight", "requests_capacity", "leases", "leased_places"];
     assertEquals(gauges.map(([, name]) => name), names);
     assertMatch(await (await metrics()).text(), /^thing_store_kv_failures_total\{operation="read"\} [1-9]/m);
     await time.advance(10_000);

@@ -18,7 +18,7 @@ import { type Command, LIMITS, type Operation, PROCESSES, type RequestStep, type
 
 const STATES = ["new", "used", "lost"] as const;
 /** Errors that may be logged: failures of KV. */
-const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved)/;
+const STORE_FAILURE = /^(StoreUnavailable|DeadlineExceeded|CommitInDoubt|Unresolved|OutOfTime)/;
 const DECODER = new TextDecoder();
 /** When everything has expired, in ms after the start. */
 const LONG_AFTER = 100 * DAY;

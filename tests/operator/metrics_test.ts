@@ -1,6 +1,7 @@
 // Metrics, the alerts on them, and the systemd unit of the guide for operators.
-import { assertEquals, assertGreater, assertLess } from "@std/assert";
+import { assertEquals, assertGreater, assertGreaterOrEqual, assertLess, assertMatch } from "@std/assert";
 import { existsSync } from "node:fs";
+import process from "node:process";
 import { slugOf } from "../../src/app/service.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { openStore } from "../../src/engine/open.ts";
@@ -9,6 +10,7 @@ import { assertError } from "../support/assertions.ts";
 import { call, getBanned } from "../support/client.ts";
 import { carryOut } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
+import { lacks } from "../support/programs.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
 import manifest from "../../deno.json" with { type: "json" };
@@ -23,8 +25,11 @@ async function samplesOf(service: Harness): Promise<ReadonlyMap<string, number>>
   return new Map([...samples].map(([, name = "", value]) => [name, Number(value)]));
 }
 
+/** A measure of the event loop, as a service has where timers run. */
+const eventLoopDelay = { take: () => 0.25 };
+
 Deno.test("GET /metrics returns metrics that the guide names, and nothing without a token", async () => {
-  await using service = await Harness.open({ operatorToken: TOKEN });
+  await using service = await Harness.open({ operatorToken: TOKEN, eventLoopDelay });
   await using closed = await Harness.open();
 
   const { status, headers, body } = await service.fetch("GET /metrics", { key: TOKEN });
@@ -121,8 +126,8 @@ Deno.test("GET /metrics counts refused commits", async () => {
   assertEquals(await conflicts(), before + 1);
 });
 
-Deno.test("GET /metrics returns the leases held, memory and the start, and no size of a file without one", async () => {
-  await using service = await RecordingService.open({ operatorToken: TOKEN });
+Deno.test("GET /metrics returns the leases held, the load and the start, and no size of a file without one", async () => {
+  await using service = await RecordingService.open({ operatorToken: TOKEN, eventLoopDelay });
   const { account: { id }, apiKey } = await service.createAccount();
   for (let count = 0; count < 2; count++) await call(service, apiKey);
 
@@ -132,12 +137,19 @@ Deno.test("GET /metrics returns the leases held, memory and the start, and no si
   const leased = (await service.accounts.find(id))?.usage.leased ?? 0;
   assertGreater(leased, 0);
   assertEquals(samples.get(`build_info{version="${manifest.version}",schema="1"}`), 1);
-  const gauges = ["requests_in_flight", "leases", "leased_places", "kv_file_bytes"];
+  const load = ["requests_in_flight", "requests_capacity", "event_loop_delay_seconds"];
+  assertEquals(load.map((name) => samples.get(name)), [1, 10_000, 0.25]);
   // The second request has used a place.
-  assertEquals(gauges.map((name) => samples.get(name)), [1, 1, leased - 1, undefined]);
+  const gauges = ["leases", "leased_places", "kv_file_bytes"];
+  assertEquals(gauges.map((name) => samples.get(name)), [1, leased - 1, undefined]);
   const valueOf = (name: string) => Number(RegExp(`^${name} (\\d+(?:\\.\\d+)?)$`, "m").exec(text)?.[1]);
   assertEquals(valueOf("process_start_time_seconds"), performance.timeOrigin / 1_000);
   assertGreater(valueOf("process_resident_memory_bytes"), 1_000_000);
+  const { user, system } = process.cpuUsage();
+  const seconds = valueOf("process_cpu_seconds_total");
+  assertGreater(seconds, 0);
+  assertGreaterOrEqual((user + system) / 1_000_000, seconds);
+  assertMatch(text, /^# TYPE process_cpu_seconds_total counter$/m);
 });
 
 /** Files of alerts: those of operators, and of parts of the service. */
@@ -150,7 +162,12 @@ const RULES = (await Promise.all(FILES.map((file) => Deno.readTextFile(file)))).
 Deno.test("alerts.yml names only metrics that GET /metrics of a service on a KV file returns", async () => {
   const path = `${await Deno.makeTempDir()}/things.kv`;
   const store = await openStore(path, { clock: () => NOON, create: true });
-  const service = new Harness(await Deno.openKv(path), { store, operatorToken: TOKEN, catalogue: CATALOGUE });
+  const service = new Harness(await Deno.openKv(path), {
+    store,
+    operatorToken: TOKEN,
+    catalogue: CATALOGUE,
+    eventLoopDelay,
+  });
   const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
   await service[Symbol.asyncDispose]();
   await store.close();
@@ -194,7 +211,7 @@ Deno.test("guide's systemd unit gives up on a service that fails at once", () =>
 
 Deno.test({
   name: "guide's systemd unit has an exposure under 3",
-  ignore: !await succeeds("systemd-analyze", "--version"),
+  ignore: lacks("systemd-analyze"),
   async fn() {
     const folder = await Deno.makeTempDir();
     const path = `${folder}/store.service`;

@@ -1,9 +1,10 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { generatedReference } from "../../src/accounts/account.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { assertError } from "../support/assertions.ts";
-import { call, type HarnessRequest, nextTarget } from "../support/client.ts";
+import { call, type HarnessRequest, nextTarget, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
-import { carryOut, fail } from "../support/fake_kv.ts";
+import { carryOut, type Commit, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import { HAMMER } from "../support/things.ts";
@@ -191,6 +192,18 @@ Deno.test("service logs wrong operator tokens in one line a second, with their n
   assertEquals(service.events.slice(2), [line("192.0.2.4", 1), line("192.0.2.5", 1)]);
 });
 
+Deno.test("service logs no change if the store does not confirm it", async () => {
+  const commit = (one: Commit) => one.keys.some(([table]) => table === "items") ? fail() : carryOut(one);
+  await using service = await OperatedService.open({ disturbance: { commit } });
+  service.expectsErrors = true;
+
+  const headers = { "idempotency-key": "once" };
+  const response = await service.fetch("POST /operator/v1/things", { key: TOKEN, json: HAMMER, headers });
+
+  assertEquals(response.status, 503);
+  assertEquals(service.operations.map(({ status, changed }) => [status, changed]), [[503, undefined]]);
+});
+
 Deno.test("service logs no operator's request that it refuses before it knows the token", async () => {
   const inFlight = new InFlight({ ...IN_FLIGHT_LIMITS, capacity: 0 });
   await using service = await OperatedService.open({ inFlight });
@@ -220,20 +233,24 @@ Deno.test("service charges wrong operator tokens to the address, reads no body, 
   assertEquals([(await service.ask(`GET ${ACCOUNTS}`)).status, pulls], [200, 0]);
 });
 
-Deno.test("service handles eight requests of operators at a time, of 1 MiB each", async () => {
+Deno.test("service handles eight requests of operators at a time, of 1 MiB each, and lets 100 more wait", async () => {
   await using service = await OperatedService.open();
   const headers = { "content-type": "application/json" };
   const create = (body: BodyInit) => service.fetch(CREATE, { key: TOKEN, headers, body });
   const unfinished = Array.from({ length: 8 }, () => new TransformStream<Uint8Array, Uint8Array>());
   const [first, ...others] = unfinished.map(({ readable }) => create(readable));
+  const waiting = upTo(100).map(() => service.ask(`GET ${ACCOUNTS}`));
 
   const refused = await service.ask(`GET ${ACCOUNTS}`);
+  const unknown = await service.fetch(`GET ${ACCOUNTS}`, { key: `${TOKEN}x` });
 
   assertEquals(refused.headers.get("retry-after"), "1");
   await assertError(refused, 503, "overloaded", /Too many operators' requests/);
+  await assertError(unknown, 401, "invalid_operator_token");
   await unfinished[0]?.writable.abort();
   await assertError(await first ?? refused, 400, "invalid_request");
-  assertEquals((await service.ask(`GET ${ACCOUNTS}`)).status, 200);
+  const statuses = await Promise.all(waiting.map(async (response) => (await response).status));
+  assertEquals(new Set(statuses), new Set([200]));
   for (const { writable } of unfinished.slice(1)) await writable.close();
   for (const response of others) await assertError(await response, 400, "invalid_json");
   for (const [length, status] of [[1024 * 1024 - 2, 201], [1024 * 1024, 413]] as const) {
@@ -272,6 +289,26 @@ Deno.test("listAccounts() returns all accounts in pages, and filters them by sta
   assertEquals(await sizes("state=suspended"), [0, 1]);
   assertEquals(await sizes("state=closed&limit=1"), [1, 0]);
   assertEquals(await sizes("state=banned"), [0, 0]);
+});
+
+Deno.test("listAccounts() leaves out an account that cannot be read, and logs it", async () => {
+  await using service = await Harness.open({ operatorToken: OPERATOR_TOKEN });
+  service.expectsErrors = true;
+  const made = await Promise.all(upTo(3).map(() => service.createAccount()));
+  const [first, second = "", third] = made.map(({ account: { id } }) => id).sort();
+  await service.kv.set(["accounts", second], new TextEncoder().encode("{"));
+  const list = async (target: string) => {
+    const page = await service.fetch(target, { key: OPERATOR_TOKEN });
+    return [(await page.json()).map(({ id }: { id: string }) => id), nextTarget(page)];
+  };
+  const next = `GET /operator/v1/accounts?limit=2&cursor=${second}`;
+
+  assertEquals(await list("GET /operator/v1/accounts?limit=2"), [[first], next]);
+  assertEquals(await list(next), [[third], undefined]);
+
+  assertEquals(service.errors.map(({ route, reason }) => [route, reason]), [
+    ["accounts", `The account ${second} cannot be read: A row of accounts is not JSON`],
+  ]);
 });
 
 Deno.test("operators' operations return 400 to an invalid request, and change nothing", async () => {
@@ -427,7 +464,23 @@ Deno.test("updateAccount() renames an account, and gives it a reference once, in
   assertEquals((await service.done(`GET ${ACCOUNTS}?reference=8`)).map((one: { id: string }) => one.id), [
     id,
   ]);
-  await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists");
+  await assertError(await service.ask(CREATE, { ...NEW, reference: "8" }), 409, "account_exists", undefined, [
+    "accountId",
+  ]);
+  await assertConsistent(service.kv);
+});
+
+Deno.test("updateAccount() replaces the reference that accounts create has sent, which nobody has chosen", async () => {
+  await using service = await OperatedService.open();
+  const { account } = await service.done(CREATE, { ...NEW, reference: generatedReference() });
+
+  const { reference } = await service.done(`PATCH ${ACCOUNTS}/${account.id}`, { reference: "7" });
+
+  assertEquals([account.reference, reference, await service.countRows("account_references")], [null, "7", 1]);
+  assertEquals(service.operations.map(({ changed }) => changed), [
+    { ...NEW, plan: "free", limits: { minute: 60, day: 1_000 } },
+    { reference: "7" },
+  ]);
   await assertConsistent(service.kv);
 });
 

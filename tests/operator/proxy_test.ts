@@ -6,10 +6,11 @@ import { ERRORS } from "../../src/web/error.ts";
 import { freePort, succeeds } from "../process/process.ts";
 import { type Endpoint, exchange, RawConnection, rawRequest } from "../process/raw_connection.ts";
 import { upTo } from "../support/client.ts";
+import { lacks } from "../support/programs.ts";
 
 const GUIDE = await Deno.readTextFile(new URL("../../src/operator/README.md", import.meta.url));
 const [FILE = ""] = /(?<=^```nginx\n)user [^]+?(?=^```$)/m.exec(GUIDE) ?? [];
-const ignore = !await succeeds("nginx", "-v");
+const ignore = lacks("nginx", "openssl");
 
 /** What takes the place of a text of the file. */
 type Replacement = readonly [from: string, to: string];

@@ -10,6 +10,7 @@ import {
   sample,
   targetOf,
 } from "../../src/page/script/request.js";
+import { lacks } from "../support/programs.ts";
 
 const base = "http://localhost:8000";
 const CREATE = { base, method: "POST", path: "/v1/things", type: "application/json", key: "as_test_abcdef" };
@@ -40,9 +41,11 @@ Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keep
 });
 
 const PROGRAMS = { curl: ["bash", "-c"], javascript: [Deno.execPath(), "eval"], python: ["python3", "-c"] };
-for (const [language, [program = "", ...args]] of Object.entries(PROGRAMS)) {
+const ABSENT = { curl: lacks("bash", "curl"), javascript: false, python: lacks("python3") };
+for (const language of ["curl", "javascript", "python"] as const) {
+  const [program = "", ...args] = PROGRAMS[language];
   const name = `sample() returns a ${language} program that sends the request as it is`;
-  Deno.test({ name, ignore: !await isInstalled(program) }, async () => {
+  Deno.test({ name, ignore: ABSENT[language] }, async () => {
     const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
     const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
     await using server = Deno.serve(options, async (request) => {
@@ -59,11 +62,6 @@ for (const [language, [program = "", ...args]] of Object.entries(PROGRAMS)) {
     assertEquals([success, new TextDecoder().decode(stdout).trim().slice(-4)], [true, "fine"]);
     assertEquals(await arrived, ["POST", "/v1/things", ...call.headers.map(([, value]) => value), BODY]);
   });
-}
-
-async function isInstalled(program: string): Promise<boolean> {
-  const command = new Deno.Command(program, { args: ["--version"], stdout: "null" });
-  return await command.output().then(({ success }) => success, () => false);
 }
 
 Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every digit", () => {

@@ -1,11 +1,14 @@
 // Copies of the checkout, for tests to change.
+import { existsSync } from "node:fs";
+
 const ROOT = `${import.meta.dirname}/../..`;
 
-/** Copies the files that Git knows, and those that it could add, to a folder. */
+/** Copies the files that Git knows, and those that it could add, to a folder, but none that was removed. */
 export async function copyCheckout(folder: string): Promise<void> {
   const args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
   const { stdout } = await new Deno.Command("git", { args, cwd: ROOT }).output();
   for (const path of new TextDecoder().decode(stdout).split("\0").slice(0, -1)) {
+    if (!existsSync(`${ROOT}/${path}`)) continue;
     await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
     await Deno.copyFile(`${ROOT}/${path}`, `${folder}/${path}`);
   }

@@ -71,6 +71,9 @@ const settings: readonly (readonly [variables: Variables, change: Partial<Config
       operator,
     })),
   }],
+  [{ OPERATOR_TOKEN: [0, 1, 2].map((end) => `${TOKEN}${end}`).join() }, {
+    operatorTokens: [0, 1, 2].map((end) => ({ token: `${TOKEN}${end}` })),
+  }],
   [{ OPERATOR_READ_TOKEN: `a:${TOKEN}` }, { operatorReadTokens: [{ token: TOKEN, operator: "a" }] }],
   [{ METRICS_TOKEN: TOKEN }, { metricsTokens: [{ token: TOKEN }] }],
   [{ METRICS_TOKEN: `${OTHER_TOKEN},${TOKEN}` }, {

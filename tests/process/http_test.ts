@@ -86,6 +86,7 @@ Deno.test("server responds correctly to unusual request heads and stays up", asy
     ["two Host headers", list("host: a", "host: b"), "refused"],
     ["no Host", list(), 200],
     ["an empty Host", list("host:"), 200],
+    ["lines that end with a line feed alone", list("host: a").replaceAll("\r\n", "\n"), 200],
     ["a Host with a path", plain("GET /health HTTP/1.1", `host: a${PATH}?`), 400],
     ["HTTP/1.0", plain(`${LIST} HTTP/1.0`), 200],
     ["HTTP/0.9", `${LIST}\r\n\r\n`, "refused"],

@@ -187,7 +187,7 @@ export class ServerProcess extends DenoProcess {
 
   constructor(variables: Variables, { runtime = [], ...options }: ProcessOptions = {}, ...args: string[]) {
     super(
-      [...SERVING, "-P", ...runtime, "main.ts", ...args],
+      [...(runtime.includes("--import-map") ? [] : SERVING), "-P", ...runtime, "main.ts", ...args],
       { PORT: "0", HOST: "127.0.0.1", ...variables },
       options,
     );

@@ -1,10 +1,10 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
 import { IN_HASTE, type ServerProcess } from "./process.ts";
 import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
 import { addItem, idIn, ITEM, itemWith, LIST, listIds, PATH, TITLE } from "./shipped.ts";
-import { inOneDay, ServedStore, type TemporaryStore } from "./temporary_store.ts";
+import { inOneDay, ServedStore, TemporaryStore } from "./temporary_store.ts";
 
 const HEALTH = rawRequest("GET /health");
 /** Enough requests for their log lines to overflow a pipe. */
@@ -82,6 +82,30 @@ Deno.test("server exits 0 even if a client never completes its body", async () =
   assertEquals((await connection.receive())?.status, 503);
   assertEquals((await server.ended()).code, 0);
 });
+
+Deno.test.each<[what: string, Deno.Signal]>([["an error", "SIGUSR1"], ["a rejection", "SIGUSR2"]])(
+  "server logs %s that nobody handles in one line, without its message, stops as for SIGTERM and exits 1",
+  async (_, signal) => {
+    const runtime = ["--preload", "tests/process/unhandled.ts"];
+    await using store = await TemporaryStore.create();
+    await using server = await store.serve({ ENVIRONMENT: "production" }, { runtime });
+    using connection = await RawConnection.open(server.port);
+    await connection.send(HEALTH);
+    assertEquals((await connection.receive())?.status, 200);
+
+    server.signal(signal);
+    await untilStopping(server);
+    await connection.send(rawRequest(LIST));
+    const answer = await connection.receive();
+    const { code, records: [error, stop, ...more] } = await server.ended();
+
+    assertEquals([answer?.status, answer?.headers.get("connection")], [503, "close"]);
+    assertEquals([error?.["route"], error?.["error"]], ["unhandled", "TypeError"]);
+    assertMatch(`${error?.["stack"]}`, /^ {4}at .+tests\/process\/unhandled\.ts:\d+:\d+/);
+    assertEquals([stop?.["event"], stop?.["reason"], more], ["stop", "unhandled", []]);
+    assertEquals([code, /Uncaught|data of/.test(server.stderr.text)], [1, false]);
+  },
+);
 
 Deno.test("server settles its leases when it stops", () =>
   inOneDay(async () => {

@@ -15,6 +15,7 @@ import { ERRORS } from "../../src/web/mod.ts";
 import {
   boolean,
   int64,
+  integer,
   list,
   type Members,
   named,
@@ -23,6 +24,7 @@ import {
   oneOf,
   optional,
   resolved,
+  type Schema,
   text,
 } from "../../src/web/schema.ts";
 import { upTo } from "../support/client.ts";
@@ -108,9 +110,9 @@ function filteredBy(...filters: string[]): Changes {
   return { filters: untyped(filters) };
 }
 
-/** Cups with a hook that reads these rows. */
-function withHook(keys: Hook["keys"]): Changes {
-  return { extend: [{ name: "mine", keys, apply() {} }] };
+/** Cups with a hook like this. */
+function withHook(hook: Partial<Hook>): Changes {
+  return { extend: [{ name: "mine", apply() {}, ...hook }] };
 }
 
 /** A value as JavaScript can declare it. */
@@ -139,7 +141,25 @@ async function refusalOf(store: Store, resources: Resources, create = true): Pro
 }
 
 const TAKEN = ["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help", "constructor"];
-const SIX_ROWS = [1, 2, 3, 4, 5, 6].map((part) => ["own", "cups", part]);
+/** A hook that does nothing. */
+const MINE: Hook = { name: "mine", apply() {} };
+/** Schemas that a declaration must not have, and why. */
+const FAULTY: readonly (readonly [fault: string, Schema])[] = [
+  ["must not have a pattern with the flag i, which documents cannot show", text({ max: 9, pattern: /x/i })],
+  ["must not have a pattern with the flag g, which documents cannot show", text({ max: 9, pattern: /x/gu })],
+  [
+    "must have a pattern that is valid with the flag u, because readers of documents take it to have that",
+    text({ max: 9, pattern: /\-/ }),
+  ],
+  ["must have a max that is a whole number from 1, not 0.5", text({ max: 0.5 })],
+  ["must have bounds that are safe integers, the smaller one first, not 2 and 1", integer(2, 1)],
+  [
+    "must have bounds that are safe integers, the smaller one first, not 0 and Infinity",
+    integer(0, Infinity),
+  ],
+  ["must be one of at least one value, none of which is there twice", oneOf(["a", "a"])],
+  ["must be one of at least one value, none of which is there twice", oneOf([])],
+];
 /** Cups that refer to things. */
 const REFERRING = { fields: { ...FIELDS, thingId: optional(int64()) }, extend: [exists(THINGS, "thingId")] };
 
@@ -162,6 +182,7 @@ Deno.test.each<[fault: string, Changes]>([
   ["must have at most 3 filters", filteredBy("isNew", "isNew", "size", "size")],
   ["must have a tag with a name and a description", { tag: { name: " ", description: "All cups" } }],
   ["must have a tag with a name and a description", { tag: { name: "Cups", description: "" } }],
+  ["must have a tag with a name and a description", { tag: untyped({}) }],
   ['must have nouns such as ["a toy", "toys"]', { noun: ["a ", "cups"] }],
   ['must have nouns such as ["a toy", "toys"]', { noun: ["a cup", ""] }],
   ...[object({}), nullable(object({ x: int64() }))].map((size): [string, Changes] => [
@@ -200,7 +221,7 @@ Deno.test.each<[fault: string, Changes]>([
   ['must say who sees an item: readableBy is "everyone" or "owner"', { readableBy: untyped("all") }],
   ['must say who writes an item: writableBy is "owner" or "operator"', { writableBy: untyped("all") }],
   [
-    "must have the field thingId for exists(things, thingId) in extend: declare it, or name another one",
+    "must have the field thingId for exists(things, thingId, keep) in extend: declare it, or name another one",
     { extend: [exists(THINGS, "thingId")] },
   ],
   [
@@ -212,18 +233,43 @@ Deno.test.each<[fault: string, Changes]>([
     "must have the field email for unique(email) in extend: declare it, or name another one",
     { extend: [unique("email")] },
   ],
+  ...[" ", untyped(null)].map((name): [string, Changes] => [
+    "must have a name for each entry in extend, because the store remembers it",
+    { extend: [{ ...MINE, name }] },
+  ]),
+  [
+    "must have errors of mine in extend with a status from 400 to 499, not 503, as overloaded has",
+    { extend: [{ ...MINE, errors: [ERRORS.overloaded] }] },
+  ],
+  ...[[0, NaN], [NaN, 1], [1, 1]].map(([since = 0, sunset = 0]): [string, Changes] => [
+    "must have times in get.deprecated, such as Date.UTC(2027, 0, 15), and since before sunset",
+    { get: { deprecated: { since, sunset, advice: "Use the list" } } },
+  ]),
+  ...[...FAULTY, ...FAULTY.map(([fault, schema]) => [fault, list(schema, 2)] as const)]
+    .map(([fault, schema]): [string, Changes] => [
+      `has an invalid field extra: it ${fault}`,
+      withFields({ extra: optional(schema) }),
+    ]),
+  [
+    "has an invalid field extra: it must have a max that is a whole number from 1, not 0",
+    withFields({ extra: optional(list(boolean(), 0)) }),
+  ],
   ["must not have unique(name) twice in extend", { extend: [unique("name"), unique("name")] }],
   [
-    "has an invalid entry in extend, as the creation of its example shows: The hooks of cups read 6 rows for one change " +
-    "of an item: at most 5 are possible",
-    withHook(() => SIX_ROWS),
+    "has hooks that get 7 rows for one creation of an item, but there is room for 6: a change gets 3 for exists(), 1 for " +
+    'exists() with onDelete: "keep", 2 for unique() and 2 for another hook, unless its rows say otherwise. Remove one',
+    withHook({ rows: 7 }),
   ],
   [
-    "has an invalid entry in extend, as the deletion of its example shows: no such cup",
-    withHook(({ after }) => {
-      if (after === undefined) throw new Error("no such cup");
-      return [];
-    }),
+    "has the hook mine with keys: remove them, because apply now gets any row, and say in rows how many it gets at most, " +
+    "if that is more than 2",
+    withHook({ keys: () => [] }),
+  ],
+  ["must have a whole number as the rows of the hook mine, not 1.5", withHook({ rows: 1.5 })],
+  [
+    'must say among whose items name is unique: among: "owner", or among: "everyone", which keeps what is stored, but ' +
+    "tells an account which values others have",
+    { readableBy: "owner", extend: [unique("name")] },
   ],
   [
     "has an example that breaks a rule: The field name must be short",

@@ -58,6 +58,8 @@ function catalogueWith(cups: Resource): Pick<Catalogue, "title" | "resources"> {
 
 type Process = Awaited<ReturnType<typeof start>>;
 
+const OPERATOR = { by: "operator", accountId: "", now: 0 } as const;
+
 /** A process of a release that declares cups so. It works on these or, if it is given, on another collection. */
 async function start(kv: Deno.Kv, cups: Resource, resource = cups) {
   const store = await storeOn(kv);
@@ -71,18 +73,19 @@ async function start(kv: Deno.Kv, cups: Resource, resource = cups) {
     resources,
     generations,
   });
+  let added = 0;
   return {
     store,
     /** Adds cups for two accounts in turn. */
     async add(...cups: object[]): Promise<void> {
       for (const cup of cups) {
-        const id = await items.ids.next();
-        await transactions.run(items.adding({ id, ...cup }, id % 2 ? "acct_1" : "acct_2", 0));
+        const ownerId = `acct_${2 - ++added % 2}`;
+        await transactions.run(items.adding({ ...cup }, OPERATOR, ownerId));
       }
     },
     async change(id: number, change: object | null): Promise<void> {
       await items.change(id, (owned) => change && owned && { ...owned.item, ...change }, {
-        ...{ accountId: "", now: 0 },
+        acting: OPERATOR,
         transact: async (transaction) => (await transactions.run(transaction)).result,
       });
     },
@@ -258,7 +261,7 @@ Deno.test.each<
   ["an item is deleted meanwhile", FILTERED, (cups) => cups.change(4, null)],
   [
     "an item that others refer to is deleted meanwhile",
-    cups({ extend: [exists(SHELVES, "shelf")] }),
+    cups({ extend: [exists(SHELVES, "shelf", { onDelete: "refuse" })] }),
     (_, shelves) => shelves.change(1, null),
   ],
 ])("rebuild() does not switch if %s", async (_, now, meddle) => {
@@ -286,7 +289,8 @@ Deno.test.each<
 
 Deno.test("rebuild() names the items that break a new hook, which it leaves to the release before", async () => {
   using kv = await Deno.openKv(":memory:");
-  const now = cups({ extend: [exists(SHELVES, "shelf"), unique("name")] });
+  const refusing = exists(SHELVES, "shelf", { onDelete: "refuse" });
+  const now = cups({ extend: [refusing, unique("name")] });
   const shelves = await start(kv, cups(), SHELVES);
   await shelves.add({ name: "Low" });
   const before = await start(kv, cups());
@@ -310,16 +314,16 @@ Deno.test("rebuild() lets hooks read rows of another collection, in its current 
   await kv.set(["resources", "shelves"], encodeText('{"filters":[],"generation":"current"}'));
   await kv.set(["own", "shelves", "current", "mark"], encodeText("here"));
   const key = ["own", "shelves", "mark"];
-  const marks: unknown[] = [];
+  const marks = new Set<unknown>();
   const hook: Hook = {
     name: "mark",
-    keys: () => [key],
-    apply: (rows) => void marks.push(rows.get(key)?.value),
+    apply: (rows) => void marks.add(rows.get(key)?.value),
   };
 
   await rebuilt(kv, cups({ extend: [hook] }));
 
-  assertEquals(marks, Array(4).fill(encodeText("here")));
+  marks.delete(undefined); // The row was not read yet.
+  assertEquals([...marks].map(String), [String(encodeText("here"))]);
 });
 
 Deno.test("rebuild() names the items that this release cannot read, and leaves out those that none can", async () => {

@@ -6,23 +6,25 @@ const FIRST = /^(?!The body )(?:The )?(?:fields? |query parameter |path paramete
 
 /**
  * Asserts the status, and that the Error body has exactly these fields, with the name that the message of an invalid
- * request begins with, and the id of an account that exists. Its message must be of whole sentences.
+ * request begins with, and these texts. Its message must be of whole sentences.
  */
 export async function assertError(
   response: Response,
   status: number,
   code: string,
   message: RegExp = /\S/,
+  texts: readonly string[] = [],
 ): Promise<void> {
   assertEquals(response.status, status);
   assertEquals(response.headers.get("content-type"), "application/json");
   assertMatch(response.headers.get("cache-control") ?? "", /^no-store\b/);
-  const { accountId, field, ...body }: Record<string, unknown> = await response.json();
+  const { field, ...body }: Record<string, unknown> = await response.json();
   const text = String(body.message);
   const named = FIRST.exec(text)?.[1];
-  assertEquals([body, accountId !== undefined, field !== undefined], [
-    { code, message: text, status },
-    code === "account_exists",
+  const given = Object.fromEntries(texts.map((name) => [name, String(body[name] ?? "")]));
+  assertEquals(Object.values(given).filter((value) => value === ""), [], `empty texts of ${code}`);
+  assertEquals([body, field !== undefined], [
+    { code, message: text, status, ...given },
     code === "invalid_request" && named !== undefined,
   ]);
   if (field !== undefined && named !== '"') assertEquals(field, named);

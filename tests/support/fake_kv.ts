@@ -175,6 +175,7 @@ export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: D
     ["get", async (key: Deno.KvKey) => (await read([key]), await kv.get(key))],
     ["getMany", async (keys: Deno.KvKey[]) => (await read(keys), await kv.getMany(keys))],
     ["list", list],
+    ["set", (key: Deno.KvKey, value: unknown) => kv.atomic().set(key, value).commit()], // By a test.
     ["atomic", () => disturbedOperation(kv.atomic(), commit)],
     ["close", () => kv.close()],
   ]);

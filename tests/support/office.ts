@@ -34,7 +34,7 @@ const GUESTS: Resource<Guest> = resource({
   filters: [],
   readableBy: "owner",
   writableBy: "owner",
-  extend: [unique("email"), exists(BOOKINGS, "bookingId")],
+  extend: [unique("email", { among: "everyone" }), exists(BOOKINGS, "bookingId")],
   examples: { item: { email: "ann@example.com" }, change: { email: "ben@example.com" } },
 });
 

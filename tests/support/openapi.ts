@@ -11,6 +11,7 @@ import { createMatcher } from "../../src/web/router.ts";
 
 /** The part of an OpenAPI document that is used here. */
 export interface Document {
+  readonly tags: readonly { readonly name: string }[];
   readonly servers: readonly { readonly url: string }[];
   readonly security: readonly object[];
   readonly paths: Readonly<Record<string, PathItem>>;
@@ -31,19 +32,23 @@ export interface OperationObject {
   readonly deprecated?: boolean;
   readonly security?: readonly object[];
   readonly parameters?: readonly { readonly name: string; readonly required?: boolean }[];
-  readonly requestBody?: { readonly required: boolean; readonly content: object };
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
 }
 
+/** Bodies by media type. */
+export type Content = Readonly<Record<string, { readonly schema: object; readonly example?: unknown }>>;
+
 /** A response of the document. */
 export interface ResponseObject {
-  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
-  readonly content?: Readonly<Record<string, { readonly schema: object; readonly examples?: object }>>;
+  readonly headers: Readonly<Record<string, HeaderObject | { readonly $ref: string }>>;
+  readonly content?: Content;
 }
 
 interface HeaderObject {
   readonly required?: boolean;
   readonly schema: { readonly type: string };
+  readonly example?: string | number;
 }
 
 /** Headers that any response may have. */
@@ -174,8 +179,9 @@ export class Description {
   }
 
   #headerProblems(described: ResponseObject, headers: Headers): string[] {
-    return Object.keys(described.headers).flatMap((name) => {
-      const { required, schema } = this.document.components.headers[name] ?? { schema: { type: "unknown" } };
+    return Object.entries(described.headers).flatMap(([name, own]) => {
+      const { required, schema } = ("$ref" in own ? this.document.components.headers[name] : own) ??
+        { schema: { type: "unknown" } };
       const value = headers.get(name);
       if (value === null) return required ? [`${name} is missing.`] : [];
       return this.problems(schema, schema.type === "integer" ? Number(value) : value)

@@ -4,15 +4,23 @@ import { MINUTE } from "../../src/base/mod.ts";
 import { accountKey } from "../../src/accounts/account.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
-import { encodeJson } from "../../src/engine/row.ts";
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
+import { encodeJson, Transactions, Versions } from "../../src/engine/mod.ts";
+import { ownedItemOperations } from "../../src/operator/item_operations.ts";
+import { type Catalogue, Items } from "../../src/resource/mod.ts";
+import { itemOperations } from "../../src/resource/operations.ts";
 import { OWN } from "../catalogue/operations.ts";
 import type { HarnessRequest } from "./client.ts";
 import { OPERATOR_TOKEN } from "./desk.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
-import { HAMMER } from "./things.ts";
+import { HAMMER, OF_THINGS, THINGS } from "./things.ts";
 
-/** Options of a service with every operation. */
-export const ALL: HarnessOptions & { readonly operatorToken: string } = {
+/** Your own collections, if your parts have operations. */
+const RESOURCES = Object.keys(OWN).length > 0 ? CATALOGUE.resources : [];
+
+/** Options of a service with every operation but those that are derived from your own collections. */
+export const ALL: HarnessOptions & { readonly catalogue: Catalogue; readonly operatorToken: string } = {
+  catalogue: { ...OF_THINGS, resources: [THINGS, ...RESOURCES] },
   operatorToken: OPERATOR_TOKEN,
   securityContact: "mailto:security@things.example",
 };
@@ -22,8 +30,10 @@ export interface Good {
   /** Parameters in its path; by default the ID of the thing or of an open account. */
   readonly params?: Readonly<Record<string, string>>;
   readonly json?: unknown;
-  /** Creates what the request needs beside that. */
-  readonly seed?: (service: Harness) => Promise<unknown>;
+  /** Creates what the request of an account needs beside that, at no charge to it. */
+  readonly seed?: (service: Harness, accountId: string) => Promise<unknown>;
+  /** What brings about each error that the operation alone declares, by code; by default, that nothing is seeded. */
+  readonly errors?: Readonly<Record<string, (service: Harness, accountId: string) => Promise<unknown>>>;
   /** Expected status; by default 200. */
   readonly status?: number;
   /** Tables that it changes, except counts of requests; by default none. */
@@ -31,7 +41,7 @@ export interface Good {
 }
 
 /** An operation and a valid request. */
-export interface Sample extends Required<Pick<Good, "status" | "changes">> {
+export interface Sample extends Required<Pick<Good, "status" | "changes" | "errors">> {
   readonly operation: DeclaredOperation;
   /** Such as `GET /v1/things/1`. */
   readonly target: string;
@@ -76,6 +86,7 @@ const PARAMS = { thingId: "1", id: OPEN };
 
 /** Operators' operations by ID. */
 export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
+  ...OWN,
   listAccounts: {},
   createAccount: {
     json: { name: "me", reference: "7", plan: "pro" },
@@ -108,9 +119,12 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   getOperatorOpenApi: {},
 };
 
-/** Creates what valid requests are about: an account that is open, one that was closed then, and what they seed. */
+/**
+ * Creates what valid requests of an account are about: one that is open, one that was closed then, and what they seed.
+ */
 export async function addKnownAccounts(
   service: Harness,
+  accountId: string = OPEN,
   ended: number | null = service.now - MINUTE,
 ): Promise<void> {
   for (const [id, closedAt] of [[OPEN, null], [CLOSED, ended]] as const) {
@@ -118,22 +132,39 @@ export async function addKnownAccounts(
     await service.kv.set(accountKey(id), encodeJson({ ...account, id, closedAt }));
     await service.kv.set(usageKey(id), encodeUsage(UNUSED));
   }
-  for (const { seed } of [...Object.values(GOOD), ...Object.values(GOOD_FOR_OPERATORS)]) {
-    await seed?.(service);
+  for (const { seed } of new Set([GOOD, GOOD_FOR_OPERATORS].flatMap(Object.values<Good>))) {
+    await seed?.(service, accountId);
   }
 }
 
 await using service = await Harness.open(ALL);
 
-/** Every operation of the service, with a valid request. */
-export const SAMPLES: readonly Sample[] = service.app.operations.map((operation) => {
-  const { id, method, path, access } = operation;
-  const { json, params, status = 200, changes = [] } =
-    (access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD)[id] ?? {};
-  const all = new Map(Object.entries({ ...PARAMS, ...params }));
-  const target = `${method} ${path.replaceAll(/\{(\w+)\}/g, (_, name) => all.get(name) ?? "")}`;
-  return { operation, target, request: json === undefined ? {} : { json }, status, changes };
-});
+/** IDs of the operations that are derived from your own collections, which tests of things cover. */
+const DERIVED = new Set(
+  RESOURCES.flatMap((resource) => {
+    const { store } = service;
+    const transactions = new Transactions(store, { clock: () => service.now });
+    const items = new Items(resource, {
+      store,
+      transactions,
+      versions: new Versions(store),
+      resources: RESOURCES,
+    });
+    return [...itemOperations(items, { publicUrl: undefined, maxBytes: 0 }), ...ownedItemOperations(items)];
+  }).map(({ id }) => id),
+);
+
+/** Every other operation, with a valid request. */
+export const SAMPLES: readonly Sample[] = service.app.operations.filter(({ id }) => !DERIVED.has(id)).map(
+  (operation) => {
+    const { id, method, path, access } = operation;
+    const { json, params, status = 200, changes = [], errors = {} } =
+      (access === ACCESS.operator ? GOOD_FOR_OPERATORS : GOOD)[id] ?? {};
+    const all = new Map(Object.entries({ ...PARAMS, ...params }));
+    const target = `${method} ${path.replaceAll(/\{(\w+)\}/g, (_, name) => all.get(name) ?? "")}`;
+    return { operation, target, request: json === undefined ? {} : { json }, status, changes, errors };
+  },
+);
 
 /** The credentials of a valid request. `key` belongs to the account. */
 export function credentialFor(

@@ -36,8 +36,11 @@ export async function findFaults(kv: Deno.Kv, resources: readonly Resource[] = [
 function faultsOfItem(
   key: Deno.KvKey,
   rows: Rows,
-  { rows: { items, index, ids }, filters, readableBy }: Resource,
+  { name, rows: { items, index: first, ids }, filters, readableBy }: Resource,
 ): string[] {
+  const { generation } = JSON.parse(rows.get(nameOf(["resources", name])) ?? "{}");
+  const index = (some: readonly string[]) =>
+    generation === undefined ? first(some) : ["generations", name, generation, some.join()];
   const text = rows.get(nameOf(key)) ?? "";
   const [json = "", ownerId = ""] = text.split("\n");
   const indexed = [...(readableBy === "owner" ? [[]] : []), ...combinationsOf(filters.toSorted())];
@@ -95,7 +98,10 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
         ...needs(key, ["api_keys", JSON.parse(text).keyHash], rows, JSON.stringify(rest[0])),
         ...needs(key, ["usage", String(rest[0])], rows),
       ];
-    case "account_references":
+    case "account_references": {
+      const { reference = "" } = JSON.parse(rows.get(nameOf(["accounts", JSON.parse(text)])) ?? "{}");
+      return reference === rest[0] ? [] : [`${nameOf(key)} is of an account with the reference ${reference}`];
+    }
     case "api_keys":
       return needs(key, ["accounts", JSON.parse(text)], rows);
     case "idempotency": {

@@ -1,7 +1,8 @@
-import { assertEquals, assertLess, assertThrows } from "@std/assert";
+import { assertEquals, assertLess, assertRejects, assertThrows } from "@std/assert";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { ConcurrencyLimit } from "../../src/web/concurrency.ts";
+import { ConcurrencyLimit, Semaphore } from "../../src/web/concurrency.ts";
+import { ApiError } from "../../src/web/error.ts";
 import { Server, type ServerHandler, uncompressed } from "../../src/web/server.ts";
 import { upTo } from "../support/client.ts";
 import { VirtualTime } from "../support/time.ts";
@@ -154,4 +155,46 @@ Deno.test("ConcurrencyLimit keeps nothing of owners whose tasks have ended", asy
   await Promise.all(owners.map((owner) => limit.run(() => Promise.resolve(), `${owner}`.padEnd(1_000))));
 
   assertLess(heapInUse() - before, 2_500_000); // The names have 10 MB.
+});
+
+/** A task that ends when a test says so. */
+class Task {
+  readonly #end: PromiseWithResolvers<void> = Promise.withResolvers();
+  begun = false;
+
+  readonly work = () => {
+    this.begun = true;
+    return this.#end.promise;
+  };
+
+  readonly end = () => this.#end.resolve();
+}
+
+Deno.test("Semaphore starts waiting tasks in their order, and refuses those that wait too long or are too many", async () => {
+  await using time = new VirtualTime();
+  const semaphore = new Semaphore({ capacity: 2, maxWaiting: 3, maxWaitMs: 5_000, what: "tasks" });
+  const tasks = upTo(6).map(() => new Task());
+  const begun = () => tasks.flatMap((task, number) => task.begun ? [number] : []);
+
+  const runs = tasks.map(({ work }) => semaphore.run(work));
+  runs.forEach((run) => run.catch(() => {}));
+
+  await assertRejects(async () => await runs[5], ApiError, "Too many tasks.");
+  assertEquals(begun(), [0, 1]);
+  tasks[1]?.end();
+  await runs[1];
+  await time.advance(4_999);
+  assertEquals(begun(), [0, 1, 2]);
+  await time.advance(1);
+  for (const late of [3, 4]) await assertRejects(async () => await runs[late], ApiError, "Too many tasks.");
+  tasks[0]?.end();
+  tasks[2]?.end();
+  await Promise.all([runs[0], runs[2]]);
+  assertEquals(begun(), [0, 1, 2]);
+  // A task that fails gives its place back, too.
+  await assertRejects(() => semaphore.run(() => Promise.reject(new Error("failed"))), Error, "failed");
+  assertEquals(
+    await Promise.all(upTo(4).map((number) => semaphore.run(() => Promise.resolve(number)))),
+    upTo(4),
+  );
 });

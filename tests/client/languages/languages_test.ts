@@ -2,11 +2,19 @@
 import { assertEquals } from "@std/assert";
 import { ServerProcess } from "../../process/process.ts";
 import { HAS_ANIMALS } from "../../process/shipped.ts";
+import { JSON_TYPE } from "../../support/client.ts";
+import { EMPTY, FULL } from "../../support/specimens.ts";
+import { stringifyJson } from "../../../src/web/schema.ts";
+import { SERVING } from "../catalogue.ts";
 import { documentAt, DOCUMENTS, OPERATOR_TOKEN } from "../documents.ts";
+import { PLAN, serveLaterRelease } from "../later_release.ts";
 
 /** A client: command lines that make and run it, in a folder with its program and both documents. */
 interface Client {
-  /** The program here. It lists, creates and updates animals, then lists and creates accounts as an operator. */
+  /**
+   * The program here. It lists, creates and updates animals, is refused another one, lists specimens, then lists and
+   * creates accounts as an operator.
+   */
   readonly program: string;
   /** Commands and Debian packages that must be installed. */
   readonly needs: string;
@@ -84,15 +92,22 @@ const CLIENTS: Readonly<Record<string, Client>> = {
 
 for (const [name, { program, needs, install = "", generate, run }] of Object.entries(CLIENTS)) {
   const test = HAS_ANIMALS ? Deno.test : Deno.test.ignore;
-  test(`client in ${name} lists, creates and updates`, async () => {
-    const settings = { KV_PATH: ":memory:", OPERATOR_TOKEN };
-    await using server = await ServerProcess.start(settings, { lifetime: LIFETIME });
-    const env = { ORIGIN: `http://localhost:${server.port}`, OPERATOR_TOKEN };
+  test(`client in ${name} lists, creates and updates, and reads what a later release adds`, async () => {
+    await using server = await ServerProcess.start({ KV_PATH: ":memory:", OPERATOR_TOKEN }, {
+      lifetime: LIFETIME,
+      runtime: SERVING,
+    });
+    for (const item of [FULL, EMPTY]) {
+      const request = { key: OPERATOR_TOKEN, body: stringifyJson(item), headers: JSON_TYPE };
+      assertEquals((await server.fetch("POST /operator/v1/specimens", request)).status, 201);
+    }
+    await using later = serveLaterRelease(server.origin);
+    const env = { ORIGIN: `http://localhost:${later.addr.port}`, OPERATOR_TOKEN };
     const cwd = await Deno.makeTempDir({ prefix: "client_" });
     await Deno.copyFile(`${import.meta.dirname}/${program}`, `${cwd}/${program}`);
     for (const [name, path] of DOCUMENTS) {
       await Deno.mkdir(`${cwd}/${name}`);
-      await Deno.writeTextFile(`${cwd}/${name}.json`, await documentAt(`${env.ORIGIN}${path}`));
+      await Deno.writeTextFile(`${cwd}/${name}.json`, await documentAt(server.origin + path));
     }
 
     let output = "";
@@ -106,7 +121,13 @@ for (const [name, { program, needs, install = "", generate, run }] of Object.ent
       output = text;
     }
 
-    assertEquals(output.split("\n"), ["Élan 4611686018427387904 sold", "Élan free", "Élan free", ""]);
+    assertEquals(output.split("\n"), [
+      "Élan 4611686018427387904 sold",
+      "invalid_request name",
+      "Élan 4611686018427387904",
+      "Élan null",
+      ...[`Élan ${PLAN}`, `Élan ${PLAN}`, ""],
+    ]);
     await Deno.remove(cwd, { recursive: true });
   });
 }

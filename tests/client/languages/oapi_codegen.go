@@ -17,6 +17,13 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+func shown(number *int64) any {
+	if number == nil {
+		return "null"
+	}
+	return *number
+}
+
 func with(key string) func(context.Context, *http.Request) error {
 	return func(_ context.Context, request *http.Request) error {
 		request.Header.Set("Authorization", "Bearer "+key)
@@ -37,6 +44,12 @@ func main() {
 	must(client.UpdatePetWithApplicationMergePatchPlusJSONBodyWithResponse(ctx, pet.Id, nil, change))
 	for _, pet := range *must(client.ListPetsWithResponse(ctx, nil)).JSON200 {
 		fmt.Println(pet.Name, pet.CategoryId, pet.Status)
+	}
+	creation.Name = "\u0085"
+	refused := must(client.CreatePetWithResponse(ctx, nil, creation)).JSON400
+	fmt.Println(refused.Code, *refused.Field)
+	for _, specimen := range *must(client.ListSpecimensWithResponse(ctx, nil)).JSON200 {
+		fmt.Println(specimen.TextPlain, shown(specimen.LongNullable))
 	}
 
 	token := operators.WithRequestEditorFn(with(os.Getenv("OPERATOR_TOKEN")))

@@ -30,6 +30,13 @@ func main() {
 	for _, pet := range must(client.AnimalsAPI.ListPets(ctx).Execute()) {
 		fmt.Println(pet.Name, pet.CategoryId, pet.Status)
 	}
+	_, _, err := client.AnimalsAPI.CreatePet(ctx).PetCreation(*clients.NewPetCreation("\u0085", 1)).Execute()
+	refused := err.(*clients.GenericOpenAPIError).Model().(clients.Error)
+	fmt.Println(refused.Code, refused.GetField())
+	for _, specimen := range must(client.SpecimensAPI.ListSpecimens(ctx).Execute()) {
+		number, _ := specimen.LongNullable.MarshalJSON()
+		fmt.Println(specimen.TextPlain, string(number))
+	}
 
 	desk := operators.NewConfiguration()
 	desk.Servers[0].URL = origin + "/operator/v1"

@@ -19,6 +19,15 @@ $animals->updatePet($pet->getId(), $change);
 foreach ($animals->listPets() as $pet) {
     echo "{$pet->getName()} {$pet->getCategoryId()} {$pet->getStatus()}\n";
 }
+try {
+    $animals->createPet(new clients\Model\PetCreation(["name" => "\u{85}", "category_id" => 1]));
+} catch (clients\ApiException $refused) {
+    $error = $refused->getResponseObject();
+    echo "{$error->getCode()} {$error->getField()}\n";
+}
+foreach ((new clients\Api\SpecimensApi(null, $configuration))->listSpecimens() as $specimen) {
+    echo "{$specimen->getTextPlain()} ", $specimen->getLongNullable() ?? "null", "\n";
+}
 
 $desk = (new operators\Configuration())->setHost("$origin/operator/v1");
 $desk->setAccessToken(getenv("OPERATOR_TOKEN"));

@@ -13,10 +13,16 @@ pet = animals.create_pet(clients.PetCreation(name="Élan", categoryId=1 << 62))
 animals.update_pet(pet.id, clients.PetPatch(status=clients.PetStatus.SOLD))
 for pet in animals.list_pets():
     print(pet.name, pet.category_id, pet.status.value)
+try:
+    animals.create_pet(clients.PetCreation(name="\u0085", categoryId=1))
+except clients.ApiException as refused:
+    print(refused.data.code, refused.data.var_field)
+for specimen in clients.SpecimensApi(client).list_specimens():
+    print(specimen.text_plain, specimen.long_nullable or "null")
 
 token = os.environ["OPERATOR_TOKEN"]
 desk = operators.Configuration(f"{origin}/operator/v1", access_token=token)
 accounts = operators.AccountsApi(operators.ApiClient(desk))
 accounts.create_account(operators.AccountCreation(name="Élan"))
 for account in accounts.list_accounts():
-    print(account.name, account.plan.value)
+    print(account.name, account.plan)

@@ -44,7 +44,6 @@ const BOOKING_CANCELLED: ErrorKind = {
 const SLOT: Hook<Booking> = {
   name: "slot",
   errors: [ROOM_TAKEN],
-  keys: ({ before, after }) => [...slotsOf(before), ...slotsOf(after)],
   apply(rows, write, { id, before, after }) {
     for (const key of slotsOf(before)) write.delete(key);
     for (const key of slotsOf(after)) {
