@@ -216,7 +216,7 @@ export class Transactions {
    * Takes the oldest job whose rows are free, and all that can share its commit. Jobs left behind reserve their rows. If
    * a commit already has jobs, only those of `candidates` can join it.
    */
-  #next(joined: readonly Job[], candidates?: readonly Job[]): readonly Job[] {
+  #next(joined: readonly Job[], candidates?: ReadonlySet<Job>): readonly Job[] {
     const reserved = new Set<string>();
     const reserve = ({ reads }: Job) => reads.keys().forEach((name) => reserved.add(name));
     const inCommit = new Set(joined);
@@ -229,7 +229,7 @@ export class Transactions {
       const together = isBlind(job) ? checked : checked.union(job.reads);
       const hasRoom = job === first || together.size <= this.#store.maxChecks;
       const isFree = isBlind(job) || reserved.isDisjointFrom(job.reads);
-      const isTaken = hasRoom && isFree && this.#mayJoin(job, first) && (candidates?.includes(job) ?? true);
+      const isTaken = hasRoom && isFree && this.#mayJoin(job, first) && (candidates?.has(job) ?? true);
       if (isTaken) {
         jobs.push(job);
         checked = together;
@@ -251,7 +251,7 @@ export class Transactions {
       const guessed = await this.#decide(taken, round);
       const joined = round.contributions.map(({ job }) => job);
       const isWaiting = joined.length > 0 && this.#store.lanes === 1;
-      taken = isWaiting ? this.#next(joined, guessed) : [];
+      taken = isWaiting ? this.#next(joined, new Set(guessed)) : [];
     }
     if (round.contributions.length > 0) await this.#commit(round);
   }

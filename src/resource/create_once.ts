@@ -103,7 +103,7 @@ export function once<Item extends Decided>(
 ): Transaction<Reply> {
   const key = replyKey(name);
   return {
-    ...creation.reads && { reads: [key, ...creation.reads] },
+    ...creation,
     decide(rows, write, decidedAt) {
       const entry = rows.get(key);
       const first = entry && decodeReply(entry);

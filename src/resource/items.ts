@@ -164,7 +164,6 @@ export class Items<Value extends Item = Item> {
   ): Transaction<Added<Value>> {
     this.ids.topUp();
     return {
-      ...(this.#collection.hooks.isEmpty && { reads: [] }),
       decide: (rows, write) => this.in(rows, write, acting).adding(fields, ownerId),
     };
   }

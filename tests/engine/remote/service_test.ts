@@ -76,6 +76,18 @@ Deno.test("service responds to a read after one round trip, and to a write after
   }
 });
 
+Deno.test("service creates an item in two round trips even with an Idempotency-Key, and replays in two after one in three", async () => {
+  await using service = new FarService();
+  const key = await service.warmUp();
+  const create = (name: string) =>
+    service.trips(key, ADD, { ...HAMMER, headers: { "idempotency-key": name } });
+
+  assertEquals(await create("one"), "201 after 2");
+  assertEquals(await create("two"), "201 after 2");
+  assertEquals(await create("one"), "201 after 3");
+  assertEquals(await create("one"), "201 after 2");
+});
+
 Deno.test("service needs three round trips for a key's first request, one for an unknown key, and one more after another account changed", async () => {
   await using service = new FarService();
   await using other = service.beside();
