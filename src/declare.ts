@@ -24,12 +24,15 @@ export type { Identity, Plans } from "./service/mod.ts";
 export {
   type Catalogue,
   type Change,
+  createdAt,
   exists,
   type Hook,
   type ItemOf,
+  ofService,
   type Resource,
   resource,
   type RowCounts,
   type Rule,
   unique,
+  updatedAt,
 } from "./resource/mod.ts";

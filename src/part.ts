@@ -5,7 +5,9 @@
  * @module
  */
 export { type Store, type Transaction, versionstampOf } from "./engine/mod.ts";
-export { createResponse, NO_STORE, operation, valueResponse } from "./web/mod.ts";
+export { createResponse, ERRORS, NO_STORE, operation, valueResponse } from "./web/mod.ts";
+export { IDEMPOTENCY_KEY } from "./web/headers.ts";
+export { stringifyJson } from "./web/schema.ts";
 export { ACCESS, type Acting, type Call, type Operation } from "./service/mod.ts";
 export {
   createOnce,

@@ -22,6 +22,7 @@ import {
   ownedFieldsOf,
   ownedItemOf,
   ownedItemsOf,
+  ownedPatchOf,
   pathOf,
 } from "./item_operations.ts";
 import { type Columns, printableJson, startTable } from "./table.ts";
@@ -91,7 +92,7 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
 
 /** The command that changes an item. `note` follows its help. */
 function setCommand(resource: Resource, note: string): Command<Client> {
-  const { fields, schemas, nouns: { an } } = resource;
+  const { schemas: { byOperators: { creation: fields } }, nouns: { an } } = resource;
   const ownedItem = ownedItemOf(resource);
   return {
     words: ["ID"],
@@ -100,10 +101,10 @@ function setCommand(resource: Resource, note: string): Command<Client> {
     prepare({ name, words, options }, { out }) {
       const target = `${pathOf(resource)}/${parseCount("ID", words[0])}`;
       if (options.size === 0) {
-        const names = Object.keys(fields).map((field) => `--${optionOf(field)}`);
+        const names = Object.keys(optionsOf(fields)).map((option) => `--${option}`);
         throw new UsageError(`${name} needs ${EITHER.format(names)}`);
       }
-      const patch = parseFields(fields, schemas.patch, options);
+      const patch = parseFields(fields, ownedPatchOf(resource), options);
       return async (client) => {
         const { accountId: _, ...item } = await client.call("PATCH", target, ownedItem, patch);
         await out(printableJson(stringifyJson(item)));
@@ -140,10 +141,11 @@ function columnsOf(names: readonly string[]): Columns<Item> {
   return Object.fromEntries(names.map((name) => [name, (item: Item) => item[name]]));
 }
 
-/** The options of fields. */
+/** The options of fields that operators set. */
 function optionsOf(fields: Members): Readonly<Record<string, Option>> {
   return Object.fromEntries(
-    Object.entries(fields).map(([field, schema]) => [optionOf(field), valueOf(schema)]),
+    Object.entries(fields).filter(([, { isHidden = false }]) => !isHidden)
+      .map(([field, schema]) => [optionOf(field), valueOf(schema)]),
   );
 }
 

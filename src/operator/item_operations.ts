@@ -56,8 +56,11 @@ export function ownedItemOf({ item, schemas }: Resource): Schema<OwnedItem> {
 }
 
 /** The fields of an item to add for an account or, if everyone may read it, for none. */
-export function ownedFieldsOf({ fields, readableBy }: Resource): Members {
-  return { ...fields, accountId: readableBy === "owner" ? ACCOUNT_ID : optional(ACCOUNT_ID) };
+export function ownedFieldsOf({ schemas, readableBy }: Resource): Members {
+  return {
+    ...schemas.byOperators.creation,
+    accountId: readableBy === "owner" ? ACCOUNT_ID : optional(ACCOUNT_ID),
+  };
 }
 
 /** The schema of an item to add, with its account. */
@@ -70,14 +73,10 @@ export function ownedCreationOf(resource: Resource): Schema<JsonObject> {
 }
 
 /** The schema of a change to an item, with its account. */
-export function ownedPatchOf({ item, schemas, examples }: Resource): Schema<JsonObject> {
-  const { description = "" } = resolved(schemas.patch);
+export function ownedPatchOf({ item, schemas: { byOperators } }: Resource): Schema<JsonObject> {
   return named(
     `Owned${item}Patch`,
-    object({ ...schemas.changes, accountId: optional(ACCOUNT_ID) }, {
-      description,
-      examples: [examples.change],
-    }),
+    object({ ...byOperators.patch, accountId: optional(ACCOUNT_ID) }, byOperators.patchText),
   );
 }
 

@@ -357,6 +357,6 @@ export function itemsOf({ resources }: Catalogue, options: Omit<ItemsOptions, "r
  */
 export function of<Value extends Item>(
   resource: Resource<Value>,
-): (items: Items) => items is Items & Items<Value> {
-  return (items): items is Items & Items<Value> => items.resource === resource;
+): (items: Items) => items is Items<Value> {
+  return (items): items is Items<Value> => items.resource === resource;
 }

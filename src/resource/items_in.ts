@@ -88,8 +88,9 @@ export class ItemsIn<Value extends Item = Item> {
   /** Does what `add` does, and also returns the JSON of the item. */
   adding(fields: Partial<FieldsOf<Value>>, ownerId: string): Added<Value> {
     const { resource, ids } = this.#collection;
+    const { creation, change } = resource.times;
     requireWriter(resource, ownerId, this.#acting);
-    const item = this.#shaped(this.#write.draw(ids), fields);
+    const item = this.#shaped(this.#write.draw(ids), { ...fields, ...this.#timed([...creation, ...change]) });
     this.#decide({ id: item.id, after: item }, ownerId);
     const json = stringifyJson(item);
     this.#put(item, ownerId, json);
@@ -106,8 +107,11 @@ export class ItemsIn<Value extends Item = Item> {
   set(owned: Owned<Value>, fields: FieldsOf<Value>): Owned<Value> {
     const { item: before, ownerId, rest } = owned;
     this.#require(owned);
-    const item = this.#shaped(before.id, fields);
-    if (stringifyJson(item) === stringifyJson(before)) return owned;
+    const { creation, change } = this.#collection.resource.times;
+    const kept = Object.fromEntries([...creation, ...change].map((name) => [name, before[name]]));
+    const same = this.#shaped(before.id, { ...fields, ...kept });
+    if (stringifyJson(same) === stringifyJson(before)) return owned;
+    const item = change.length === 0 ? same : this.#shaped(before.id, { ...same, ...this.#timed(change) });
     this.#decide({ id: before.id, before, after: item }, ownerId);
     this.#deleteIndexed(owned, item);
     this.#put(item, ownerId, stringifyJson({ ...item, ...rest }));
@@ -166,6 +170,13 @@ export class ItemsIn<Value extends Item = Item> {
     const whole = { ...change, accountId: ownerId === "" ? undefined : ownerId, by, now };
     requireRules(resource, whole);
     if (!hooks.isEmpty) this.faults.push(...hooks.apply(this.#rows, this.#write, whole));
+  }
+
+  /** These fields with the time of the request. */
+  #timed(names: readonly string[]): JsonObject {
+    if (names.length === 0) return {};
+    const time = new Date(this.#acting.now).toISOString();
+    return Object.fromEntries(names.map((name) => [name, time]));
   }
 
   /** An item with these fields in declared order. @throws {HookFault} if one has a value that is not declared. */

@@ -79,4 +79,5 @@ export {
   ResourceError,
   type RowKeys,
 } from "./resource.ts";
+export { createdAt, ofService, updatedAt } from "./service_fields.ts";
 export type { Generations } from "./rows.ts";

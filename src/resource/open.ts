@@ -1,6 +1,6 @@
 import { MAX_ROWS, type Store } from "../engine/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
-import { faultsIn, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
+import { faultsIn, isRequired, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
 import type { RowCounts } from "./hook.ts";
@@ -8,6 +8,7 @@ import { Hooks, rowsOf } from "./hooks.ts";
 import { type Resource, ResourceError, withDefaults } from "./resource.ts";
 import type { Generations } from "./rows.ts";
 import { errorsOfRule, requireRules } from "./rules.ts";
+import { setterOf } from "./service_fields.ts";
 import { decodeItem, UnreadableItem } from "./stored_item.ts";
 
 /** Together with that of accounts, the version rows of all collections fit into one read. */
@@ -119,6 +120,9 @@ function* faultsOf(
       yield `must not have an object as the field ${field}, because PATCH does not merge it: declare its fields one by one`;
     }
     for (const fault of schema.faults ?? []) yield `has an invalid field ${field}: it ${fault}`;
+    if (setterOf(schema) !== undefined && isRequired(schema)) {
+      yield `must have a default for the field ${field}, or an optional one, because only the service sets it`;
+    }
     if (!("defaultValue" in schema)) continue;
     for (const fault of faultsIn(schema, schema.defaultValue, field)) {
       yield `has an invalid default: ${fault}`;

@@ -5,6 +5,7 @@ import {
   integer,
   isRemovable,
   type JsonObject,
+  type JsonSchema,
   list,
   type Members,
   mergePatch,
@@ -17,6 +18,7 @@ import {
   type SentMembers,
 } from "../web/schema.ts";
 import type { Acting } from "../service/mod.ts";
+import { refused, setterOf } from "./service_fields.ts";
 import type { Declared, Hook, HookOf, Item, Rule } from "./hook.ts";
 
 /** An item with these fields. */
@@ -118,11 +120,17 @@ export interface Resource<out Value extends Item = Item> extends
     readonly list: Schema<readonly Value[]>;
     /** An item to add. */
     readonly creation: Schema<JsonObject>;
-    /** The fields of a change to an item. */
-    readonly changes: Members;
     /** A change to an item. */
     readonly patch: Schema<JsonObject>;
+    /** What operators send: the fields of an item to add, and those of a change with its description. */
+    readonly byOperators: {
+      readonly creation: Members;
+      readonly patch: Members;
+      readonly patchText: Pick<JsonSchema, "description" | "examples">;
+    };
   };
+  /** The names of the fields that have the time of an item's creation, and of its last change. */
+  readonly times: { readonly creation: readonly string[]; readonly change: readonly string[] };
   /** An item with a change. Null removes a field that is optional and has no default (RFC 7396). */
   readonly changed: (item: Item, patch: JsonObject) => Item;
 }
@@ -138,6 +146,7 @@ export const MAX_PAGE = 100;
 const ID = integer(1, Number.MAX_SAFE_INTEGER, {
   description: "Unique identifier assigned by the service on creation. It is never reused.",
 });
+const EXAMPLE_TIME = "2027-01-15T12:00:00.000Z";
 const AND = new Intl.ListFormat("en-GB");
 
 /**
@@ -173,10 +182,20 @@ export function resource(declaration: Declaration): Resource {
   const namesOf = (isWanted: (schema: Schema) => boolean) =>
     Object.entries(fields).filter(([, schema]) => isWanted(schema)).map(([name]) => name);
   const removable = namesOf(isRemovable);
-  const nullables = namesOf((schema) => !isRemovable(schema) && schema.accepts(null));
   const members = { id: ID, ...fields };
-  const changes = { id: ignored(ID), ...mergePatch(fields) };
-  const added = { id: 1, ...withDefaults(fields, examples.item) };
+  const times = {
+    creation: namesOf((schema) => setterOf(schema) === "creation"),
+    change: namesOf((schema) => setterOf(schema) === "change"),
+  };
+  const added = {
+    id: 1,
+    ...withDefaults(fields, {
+      ...examples.item,
+      ...Object.fromEntries([...times.creation, ...times.change].map((name) => [name, EXAMPLE_TIME])),
+    }),
+  };
+  const byClients = (schema: Schema) => setterOf(schema) === undefined;
+  const byOperators = (schema: Schema) => byClients(schema) || setterOf(schema) === "service";
   const itemSchema = named(item, output(members, { examples: [added] }));
   const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
   return {
@@ -201,17 +220,19 @@ export function resource(declaration: Declaration): Resource {
       list: named(items, list(itemSchema, MAX_PAGE, { examples: [[added]] })),
       creation: named(
         `${item}Creation`,
-        object(fields, { ...declaration.creation, examples: [examples.item] }),
+        object(creationOf(fields, byClients), { ...declaration.creation, examples: [examples.item] }),
       ),
-      changes,
       patch: named(
         `${item}Patch`,
-        object(changes, {
-          description: `A JSON Merge Patch (RFC 7396). ${aboutNull(removable, nullables)}`,
-          examples: [examples.change],
-        }),
+        object(patchOf(fields, byClients), patchText(fields, byClients, examples)),
       ),
+      byOperators: {
+        creation: creationOf(fields, byOperators),
+        patch: patchOf(fields, byOperators),
+        patchText: patchText(fields, byOperators, examples),
+      },
     },
+    times,
     errors,
     changed({ id, ...before }, patch) {
       const after: Record<string, unknown> = { ...before, ...patch };
@@ -252,6 +273,38 @@ function errorsOf(code: string, one: string, many: string): Resource["errors"] {
       ...inUse,
       counts: { references: `The number of items that refer to the ${one}, in one collection` },
     },
+  };
+}
+
+/** The fields of an item to add. Those that its sender does not set are refused. */
+function creationOf(fields: Members, isSet: (schema: Schema) => boolean): Members {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, schema]) => [name, isSet(schema) ? schema : refused(schema)]),
+  );
+}
+
+/** The fields of a change. Those that its sender does not set are ignored. */
+function patchOf(fields: Members, isSet: (schema: Schema) => boolean): Members {
+  const changes = Object.entries(mergePatch(fields)).map(([name, schema]) =>
+    [name, isSet(schema) ? schema : ignored(schema)] as const
+  );
+  return { id: ignored(ID), ...Object.fromEntries(changes) };
+}
+
+/** Describes a patch to those who set these fields. */
+function patchText(
+  fields: Members,
+  isSet: (schema: Schema) => boolean,
+  { change }: Declaration["examples"],
+): Pick<JsonSchema, "description" | "examples"> {
+  const set = Object.entries(fields).filter(([, schema]) => isSet(schema));
+  const removable = set.filter(([, schema]) => isRemovable(schema)).map(([name]) => name);
+  const nullables = set.filter(([, schema]) => !isRemovable(schema) && schema.accepts(null)).map(([name]) =>
+    name
+  );
+  return {
+    description: `A JSON Merge Patch (RFC 7396). ${aboutNull(removable, nullables)}`,
+    examples: [change],
   };
 }
 

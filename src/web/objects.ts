@@ -126,11 +126,12 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
   const namesOf = (isWanted: (schema: Schema) => boolean) =>
     entries.filter(([, schema]) => isWanted(schema)).map(([name]) => name);
   const required = namesOf(isRequired);
+  const shown = Object.fromEntries(entries.filter(([, { isHidden = false }]) => !isHidden));
   const parseMembers = membersParser(members, (object: JsonObject, name) => object[name]);
   return {
     json: {
       type: "object",
-      properties: mapValues(members, memberJson),
+      properties: mapValues(shown, memberJson),
       ...(required.length > 0 && { required }),
       ...json,
     },

@@ -17,6 +17,7 @@ export {
   faultsIn,
   ignored,
   isRemovable,
+  isRequired,
   isValid,
   list,
   mergePatch,
@@ -42,7 +43,9 @@ export {
   timestamp,
 } from "./scalars.ts";
 export {
+  type Defaulted,
   Invalid,
+  type JsonSchema,
   type Members,
   type Optional,
   type Parsed,
