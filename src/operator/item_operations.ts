@@ -17,7 +17,6 @@ import {
   object,
   optional,
   output,
-  resolved,
   type Schema,
   stringifyJson,
   text,

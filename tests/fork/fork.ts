@@ -12,6 +12,8 @@ const OF_REMOTE = ["src/engine/remote", "tests/engine/remote"];
 const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"];
 /** Folders of tests of what uses the store. */
 const OF_STORE = ["resource", "limits", "accounts", "messages", "app", "process"];
+/** The product's declarations. */
+const DECLARED = ["catalogue", "rooms", "bookings", "invoices", "payments", "plans"];
 /** What is an adopter's. */
 const OWN = ["README.md", "src/catalogue", "tests/catalogue"];
 const PROSE = "Rooms and bookings of them, for an office.";
@@ -69,17 +71,21 @@ async function makeProduct(folder: string): Promise<void> {
   await Deno.remove(`${to}/pets.ts`);
   await Deno.remove(`${folder}/tests/catalogue/pets_test.ts`);
   await Deno.mkdir(`${to}/parts`);
-  for (const name of ["catalogue", "rooms", "bookings", "plans", "parts/cancellations"]) {
+  for (const name of [...DECLARED, "parts/cancellations", "parts/payments"]) {
     const text = await Deno.readTextFile(`${from}/catalogue/${name}.ts`);
     await Deno.writeTextFile(`${to}/${name}.ts`, text.replaceAll(/\.\.\/\.\.\/src\//g, ""));
   }
-  await Deno.copyFile(`${from}/bookings.ts`, `${folder}/tests/catalogue/bookings_test.ts`);
+  for (const name of ["bookings", "invoices"]) {
+    await Deno.copyFile(`${from}/${name}.ts`, `${folder}/tests/catalogue/${name}_test.ts`);
+  }
   await Deno.copyFile(`${from}/operations.ts`, `${folder}/tests/catalogue/operations.ts`);
   await rewrite(
     `${to}/parts.ts`,
     (text) =>
-      text.replace(/^import type/m, 'import { CANCELLATIONS } from "./parts/cancellations.ts";\n$&')
-        .replace(/(?<=PARTS: .* = \[)/, "CANCELLATIONS, "),
+      text.replace(
+        /^import type/m,
+        'import { CANCELLATIONS } from "./parts/cancellations.ts";\nimport { PAYING } from "./parts/payments.ts";\n$&',
+      ).replace(/(?<=PARTS: .* = \[)/, "CANCELLATIONS, PAYING, "),
   );
   await rewrite(
     `${to}/identity.ts`,

@@ -9,7 +9,36 @@ export const OWN: Readonly<Record<string, Good>> = {
     seed: addBooking,
     changes: ["items", "items_by", "own", "versions"],
   },
+  payInvoice: {
+    params: { invoiceId: "1" },
+    json: { cents: 1_000 },
+    seed: sendInvoice,
+    errors: { not_payable: addInvoice },
+    status: 201,
+    changes: ["items", "items_by", "own", "versions"],
+  },
 };
+
+/** Adds an invoice of the account. */
+async function addInvoice(service: Harness, accountId: string): Promise<void> {
+  const invoice = { number: "1", customer: "Ann", totalCents: 1_000, dueOn: "2027-02-01" };
+  await requireStatus(service, "POST /operator/v1/invoices", { ...invoice, accountId }, 201);
+}
+
+async function sendInvoice(service: Harness, accountId: string): Promise<void> {
+  await addInvoice(service, accountId);
+  await requireStatus(service, "PATCH /operator/v1/invoices/1", { state: "sent" }, 200);
+}
+
+async function requireStatus(
+  service: Harness,
+  target: string,
+  json: object,
+  expected: number,
+): Promise<void> {
+  const { status } = await service.fetch(target, { key: OPERATOR_TOKEN, json });
+  if (status !== expected) throw new Error(`${target} returns ${status}`);
+}
 
 /** Adds a room, and a confirmed booking of the account. */
 async function addBooking(service: Harness, accountId: string): Promise<void> {
@@ -20,13 +49,6 @@ async function addBooking(service: Harness, accountId: string): Promise<void> {
     endsAt: "2027-01-11T10:00:00Z",
     state: "confirmed",
   };
-  for (
-    const [path, json] of [
-      ["rooms", { name: "Blue", seats: 8, hasScreen: true }],
-      ["bookings", { ...booking, accountId }],
-    ] as const
-  ) {
-    const { status } = await service.fetch(`POST /operator/v1/${path}`, { key: OPERATOR_TOKEN, json });
-    if (status !== 201) throw new Error(`${path} cannot be added: ${status}`);
-  }
+  await requireStatus(service, "POST /operator/v1/rooms", { name: "Blue", seats: 8, hasScreen: true }, 201);
+  await requireStatus(service, "POST /operator/v1/bookings", { ...booking, accountId }, 201);
 }
