@@ -76,4 +76,5 @@ export {
   ResourceError,
   type RowKeys,
 } from "./resource.ts";
+export { patched, patchOf } from "./patch.ts";
 export type { Generations } from "./rows.ts";
