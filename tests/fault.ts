@@ -7,7 +7,7 @@
 //     deno task faults          # ten of those in faults.txt, at random
 //     deno task faults --all
 import { print, printOutput } from "../src/process/process.ts";
-import { type Fault, readFaults, withFault } from "./faults.ts";
+import { type Fault, lineOf, readFaults, withFault } from "./faults.ts";
 import { copyCheckout } from "./process/checkout.ts";
 
 /** Time in ms without a result after which the tests are killed. Before that, a test that does not end has failed. */
@@ -61,6 +61,9 @@ async function plant(fault: Fault): Promise<readonly string[]> {
   const path = `${folder}/checkout/${fault.path}`;
   const before = await Deno.readTextFile(path);
   await Deno.writeTextFile(path, withFault(before, fault));
+  // Otherwise, the test that each of them can be planted finds the fault.
+  const others = (await readFaults()).filter(({ path }) => path !== fault.path);
+  await Deno.writeTextFile(`${folder}/checkout/tests/faults.txt`, others.map(lineOf).join(""));
   const nearest = fault.tests ?? `tests/${fault.path.split("/")[1]}`;
   const { isDirectory } = await Deno.stat(nearest).catch(() => ({ isDirectory: false }));
   const found = isDirectory ? await failures(nearest) : [];

@@ -105,6 +105,24 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans of its ow
   assertEquals((await samplesOf(service)).get("bans_total"), after.get("bans_total"));
 });
 
+Deno.test("GET /metrics counts a rotation that limits would refuse as a request, but not as admitted or refused", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey: key } = await service.createAccount({ minute: 1, day: 9 });
+  await call(service, key);
+
+  const { status } = await call(service, key, "POST /v1/account/key");
+
+  assertEquals(status, 201);
+  const counted = [...await samplesOf(service)].filter(([name]) =>
+    /^(?:requests|admitted|refused)_total/.test(name)
+  );
+  assertEquals(Object.fromEntries(counted), {
+    'requests_total{route="/v1/things",method="GET",status="200"}': 1,
+    'requests_total{route="/v1/account/key",method="POST",status="201"}': 1,
+    'admitted_total{plan="enterprise"}': 1,
+  });
+});
+
 Deno.test("GET /metrics counts refused commits", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount("free");
