@@ -23,6 +23,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(sign
 try {
   const faults = await chosen(Deno.args);
   await copyCheckout(`${folder}/checkout`);
+  // For tests that copy the checkout.
+  await new Deno.Command("git", { args: ["init", "-q", `${folder}/checkout`] }).output();
   await shareCache();
   for (const fault of faults) {
     const found = await plant(fault);
