@@ -13,8 +13,11 @@ import { copyCheckout } from "./process/checkout.ts";
 /** Time in ms without a result after which the tests are killed. Before that, a test that does not end has failed. */
 const SILENCE = 240_000;
 const SAMPLE = 10;
-/** A line of a summary, with a file: a test that failed, or all of the file. */
-const FAILURE = /^(?:.+ => )?(\.\/[^\s:#]+).*$/gm;
+/** A line of a summary: a test that failed, or all of a file. */
+const FAILURE = /^(?:.+ => )?\.\/.*$/gm;
+/** The file with a test that fails, or with any. A helper may have registered the test, so a summary may lack the file. */
+const FAILING =
+  /^(?:Uncaught error from )?(\.\/[^\s#]+)\S* (?:=> .+ \.\.\. )?FAILED|^running .+ from (\S+)/gm;
 
 const folder = await Deno.makeTempDir({ prefix: "fault_" });
 const interruption = new AbortController();
@@ -76,13 +79,16 @@ async function plant(fault: Fault): Promise<readonly string[]> {
 
 /** Runs tests of the copy, with progress on standard error. Resolves to those that fail twice. */
 async function failures(...tests: readonly string[]): Promise<readonly string[]> {
-  const failed = await run("--parallel", ...tests);
-  const files = new Set([...failed.join("\n").matchAll(FAILURE)].map(([, file = ""]) => file));
-  return files.size > 0 ? await run(...files) : failed;
+  const { failed, output } = await run("--parallel", ...tests);
+  if (failed.length === 0 || output === "") return failed;
+  const files = [...output.matchAll(FAILING)].map(([, failing, any]) => failing ?? any ?? "");
+  return (await run(...new Set(files))).failed;
 }
 
-/** Runs tests. Resolves to those that failed. */
-async function run(...tests: readonly string[]): Promise<readonly string[]> {
+/** Runs tests. Resolves to those that failed and the output, which is empty if the tests were killed. */
+async function run(
+  ...tests: readonly string[]
+): Promise<{ readonly failed: readonly string[]; readonly output: string }> {
   const limit = "--preload=tests/support/time_limit.ts";
   const args = [
     "test",
@@ -111,9 +117,9 @@ async function run(...tests: readonly string[]): Promise<readonly string[]> {
   clearTimeout(timer);
   kill();
   interruption.signal.throwIfAborted();
-  if (success) return [];
-  if (signal !== null) return ["a test that does not end, or breaks the process"];
+  if (success) return { failed: [], output };
+  if (signal !== null) return { failed: ["a test that does not end, or breaks the process"], output: "" };
   const failed = output.split("\n FAILURES \n").at(1)?.match(FAILURE);
-  if (failed) return failed;
+  if (failed) return { failed, output };
   throw new Error("The tests could not be run");
 }
