@@ -178,7 +178,7 @@ async function storeBytes(path: string): Promise<number> {
 }
 
 function print(...cells: readonly string[]): void {
-  console.log(`| ${cells.join(" | ")} |`);
+  Deno.stdout.writeSync(new TextEncoder().encode(`| ${cells.join(" | ")} |\n`));
 }
 
 function inWords(count: number): string {

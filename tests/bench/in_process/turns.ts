@@ -25,7 +25,7 @@ const COUNTS = { reads: { together: 512, alone: 128 }, writes: { together: 64, a
 export function takeTurns(measure: Measure): void {
   function serve(_options: unknown, handler: Handler): unknown {
     run(handler, measure).catch((error) => {
-      console.error(error);
+      Deno.stderr.writeSync(new TextEncoder().encode(`${Deno.inspect(error)}\n`));
       Deno.exit(1);
     });
     const addr = { transport: "tcp", hostname: "127.0.0.1", port: 8_000 };
