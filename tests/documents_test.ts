@@ -33,6 +33,9 @@ const DOCUMENT = JSON.stringify(
   openApiDocument(SAMPLES.map(({ operation }) => operation), "", interfaceForClients(OF_THINGS)),
 );
 
+/** How src/README.md names a file. */
+const FILE = /^(?:\w+\/)*\w+\.ts$/;
+
 /** The guide for clients; empty if this service has no page. */
 const GUIDE = await read("src/page/guide.md").catch(() => "");
 
@@ -114,6 +117,21 @@ Deno.test("security/README.md names only tests that exist", async () => {
   assertEquals(missing.flat(), []);
 });
 
+Deno.test("every name that src/README.md has beside a file is in that file", async () => {
+  const guide = await read("src/README.md");
+  const tour = /^## Follow a GET and a POST\n[^]*?^\*\*/m.exec(guide)?.[0] ?? "";
+  const steps = tour.matchAll(/^\d+\. [^]*?(?=^\d+\. |\n\n)/gm).map(([step]) => step).toArray();
+  const named = [...steps.flatMap(beside), ...inFiles(guide)];
+  const missing = await Promise.all(named.map(async ([path, name]) => {
+    const text = await orNothing(read(path), path);
+    return text === undefined || hasName(text, name) ? [] : [`${path}: ${name}`];
+  }));
+
+  assertGreater(steps.length, 18);
+  assertGreater(named.length, 40);
+  assertEquals(missing.flat(), []);
+});
+
 Deno.test("every fault of faults.txt can be planted", async () => {
   const faults = await readFaults();
   const planted = faults.map(async (fault) => {
@@ -123,8 +141,46 @@ Deno.test("every fault of faults.txt can be planted", async () => {
   const problems = (await Promise.allSettled(planted)).filter(({ status }) => status === "rejected");
 
   assertEquals(problems, []);
-  assertGreaterOrEqual(faults.length, 80);
+  assertGreaterOrEqual(faults.length, 80); // In a copy with a fault, those of its file are missing.
 });
+
+/** A file, and a name that should be in it. */
+type Named = readonly [path: string, name: string];
+
+/** The names beside the file of a step, and beside those between parentheses. */
+function beside(step: string): Named[] {
+  const parts = [
+    step.replaceAll(/\([^`)]*`[^]*?`[^)`]*\)/g, ""),
+    ...step.match(/\([^`)]*`[^]*?`[^)`]*\)/g) ?? [],
+  ];
+  return parts.flatMap((part) => {
+    let path = "";
+    return [...part.matchAll(/`([^`]+)`/g)].flatMap(([, text = ""]): Named[] => {
+      if (!FILE.test(text)) return path === "" ? [] : [[path, text]];
+      path = pathOf(text);
+      return [[path, ""]];
+    });
+  });
+}
+
+/** The names that a text says to be in a file, such as "`SETTINGS` in `process/config.ts`". */
+function inFiles(text: string): Named[] {
+  const phrases = text.matchAll(/((?:`[^`]+`(?:,?\sand\s|,\s)?)+),?\s(?:of\s|in\s|\()`([\w/]+\.ts)`/g);
+  return phrases.flatMap(([, names = "", file = ""]) =>
+    [...names.matchAll(/`([^`]+)`/g)].map(([, name = ""]): Named => [pathOf(file), name])
+  ).toArray();
+}
+
+/** The path of a file that src/README.md names. */
+function pathOf(file: string): string {
+  return /^(?:main\.ts$|tests\/)/.test(file) ? file : `src/${file}`;
+}
+
+/** Whether code has each part of a name, such as `Items.change(id, decide, call)`, outside of comments. */
+function hasName(text: string, name: string): boolean {
+  const code = text.replaceAll(/^\s*(?:\/\/|\/?\*).*$/gm, "");
+  return name.replace(/\(.*/s, "").split(".").every((part) => new RegExp(`\\b${part}\\b`).test(code));
+}
 
 /** The text of a file; undefined if it is in a folder that a fork has left out. */
 async function orNothing(text: Promise<string>, path: string): Promise<string | undefined> {

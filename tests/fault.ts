@@ -7,14 +7,17 @@
 //     deno task faults          # ten of those in faults.txt, at random
 //     deno task faults --all
 import { print, printOutput } from "../src/process/process.ts";
-import { type Fault, readFaults, withFault } from "./faults.ts";
+import { type Fault, lineOf, readFaults, withFault } from "./faults.ts";
 import { copyCheckout } from "./process/checkout.ts";
 
 /** Time in ms without a result after which the tests are killed. Before that, a test that does not end has failed. */
 const SILENCE = 240_000;
 const SAMPLE = 10;
-/** A line of a summary, with a file: a test that failed, or all of the file. */
-const FAILURE = /^(?:.+ => )?(\.\/[^\s:#]+).*$/gm;
+/** A line of a summary: a test that failed, or all of a file. */
+const FAILURE = /^(?:.+ => )?\.\/.*$/gm;
+/** The file with a test that fails, or with any. A helper may have registered the test, so a summary may lack the file. */
+const FAILING =
+  /^(?:Uncaught error from )?(\.\/[^\s#]+)\S* (?:=> .+ \.\.\. )?FAILED|^running .+ from (\S+)/gm;
 
 const folder = await Deno.makeTempDir({ prefix: "fault_" });
 const interruption = new AbortController();
@@ -23,6 +26,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(sign
 try {
   const faults = await chosen(Deno.args);
   await copyCheckout(`${folder}/checkout`);
+  // For tests that copy the checkout.
+  await new Deno.Command("git", { args: ["init", "-q", `${folder}/checkout`] }).output();
   await shareCache();
   for (const fault of faults) {
     const found = await plant(fault);
@@ -61,6 +66,9 @@ async function plant(fault: Fault): Promise<readonly string[]> {
   const path = `${folder}/checkout/${fault.path}`;
   const before = await Deno.readTextFile(path);
   await Deno.writeTextFile(path, withFault(before, fault));
+  // Otherwise, the test that each of them can be planted finds the fault.
+  const others = (await readFaults()).filter(({ path }) => path !== fault.path);
+  await Deno.writeTextFile(`${folder}/checkout/tests/faults.txt`, others.map(lineOf).join(""));
   const nearest = fault.tests ?? `tests/${fault.path.split("/")[1]}`;
   const { isDirectory } = await Deno.stat(nearest).catch(() => ({ isDirectory: false }));
   const found = isDirectory ? await failures(nearest) : [];
@@ -71,13 +79,16 @@ async function plant(fault: Fault): Promise<readonly string[]> {
 
 /** Runs tests of the copy, with progress on standard error. Resolves to those that fail twice. */
 async function failures(...tests: readonly string[]): Promise<readonly string[]> {
-  const failed = await run("--parallel", ...tests);
-  const files = new Set([...failed.join("\n").matchAll(FAILURE)].map(([, file = ""]) => file));
-  return files.size > 0 ? await run(...files) : failed;
+  const { failed, output } = await run("--parallel", ...tests);
+  if (failed.length === 0 || output === "") return failed;
+  const files = [...output.matchAll(FAILING)].map(([, failing, any]) => failing ?? any ?? "");
+  return (await run(...new Set(files))).failed;
 }
 
-/** Runs tests. Resolves to those that failed. */
-async function run(...tests: readonly string[]): Promise<readonly string[]> {
+/** Runs tests. Resolves to those that failed and the output, which is empty if the tests were killed. */
+async function run(
+  ...tests: readonly string[]
+): Promise<{ readonly failed: readonly string[]; readonly output: string }> {
   const limit = "--preload=tests/support/time_limit.ts";
   const args = [
     "test",
@@ -106,9 +117,9 @@ async function run(...tests: readonly string[]): Promise<readonly string[]> {
   clearTimeout(timer);
   kill();
   interruption.signal.throwIfAborted();
-  if (success) return [];
-  if (signal !== null) return ["a test that does not end, or breaks the process"];
+  if (success) return { failed: [], output };
+  if (signal !== null) return { failed: ["a test that does not end, or breaks the process"], output: "" };
   const failed = output.split("\n FAILURES \n").at(1)?.match(FAILURE);
-  if (failed) return failed;
+  if (failed) return { failed, output };
   throw new Error("The tests could not be run");
 }

@@ -19,6 +19,11 @@ export async function readFaults(): Promise<readonly Fault[]> {
   });
 }
 
+/** The line of a fault. */
+export function lineOf({ path, from, to, tests }: Fault): string {
+  return `${[path, from, to, ...(tests === undefined ? [] : [tests])].join("\t")}\n`;
+}
+
 /**
  * The text of a file with the fault.
  *

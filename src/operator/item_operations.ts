@@ -28,6 +28,8 @@ import {
   type Item,
   type Items,
   type Owned,
+  patched,
+  patchOf,
   requireOneOrder,
   type Resource,
   SORT,
@@ -104,10 +106,11 @@ export function ownedItemOperations(items: Items): Operation[] {
     description:
       "Fields that you leave out stay as they are. An `id` is ignored, and `accountId` must be the one that the " +
       `${one} has, so that you can send back what you read.`,
-    body: ownedPatchOf(resource),
+    body: patchOf(ownedPatchOf(resource), resource.schemas.byOperators.patch),
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: owned, headers: ["Cache-Control"] } },
-  }, async ({ params: { [resource.id]: id = NaN }, body: { accountId, ...patch } }, call: Call) => {
+  }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
+    const { accountId, ...change } = body.change;
     let before: Item | undefined;
     const changed = await items.change(id, (owned) => {
       const { item, ownerId } = found(owned, id);
@@ -116,7 +119,7 @@ export function ownedItemOperations(items: Items): Operation[] {
         throw invalidRequest(message, "accountId");
       }
       before = item;
-      return resource.changed(item, patch);
+      return patched(resource, item, { ...body, change });
     }, call);
     const after = found(changed, id);
     call.note(`${id}`);

@@ -96,12 +96,16 @@ function errorRow({ code, status, means, todo }: ErrorKind, attributes?: Content
   return row(term, [means, todo !== FIX && [" ", html`<span>${todo}</span>`]], attributes);
 }
 
+/** Headers that the console sends unless its user clears them: it is for trying things out, so it shows mistakes. */
+const SENT: Readonly<Record<string, string>> = { Prefer: "handling=strict" };
+
 /** A parameter. The script makes a field of the console from it. */
 function parameter({ name, place, isRequired, schema }: InputMember): Html {
   const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum;
   const attributes = [
     attribute("place", place),
     attribute("choices", choices?.join(" ")),
+    attribute("value", SENT[name]),
     attribute("absent", isRequired ? "required" : String(schema.default ?? "")),
   ];
   return field(name, { json: schema, definitions: {} }, isRequired && "required", undefined, attributes);

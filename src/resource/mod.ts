@@ -79,5 +79,6 @@ export {
   ResourceError,
   type RowKeys,
 } from "./resource.ts";
+export { patched, patchOf } from "./patch.ts";
 export { createdAt, ofService, updatedAt } from "./service_fields.ts";
 export type { Generations } from "./rows.ts";

@@ -35,6 +35,7 @@ import { ACCESS, type Acting, type Call, type Operation } from "../service/mod.t
 import { createOnce } from "./create_once.ts";
 import { isDescending, type ItemOrder, type Items } from "./items.ts";
 import { CURSOR, Pages } from "./pages.ts";
+import { patched, patchOf } from "./patch.ts";
 import type { Item } from "./hook.ts";
 import type { Added } from "./items_in.ts";
 import { MAX_PAGE, requireWriter, type Resource } from "./resource.ts";
@@ -203,13 +204,13 @@ function updateItem(items: Items): Operation {
     description:
       `Only the account that added the ${one} can update it. Fields that you leave out stay as they are. An \`id\` is ` +
       "ignored, so that you can send back what you read.",
-    body: schemas.patch,
+    body: patchOf(schemas.patch, schemas.changes),
     bodyType: "application/merge-patch+json",
     answers: { 200: { description: `The updated ${one}`, body: schemas.item, headers: ["ETag"] } },
   }, async ({ params: { [resource.id]: id = NaN }, headers, body }, call: Call) => {
     const changed = await items.change(
       id,
-      (owned) => resource.changed(changeable(resource, owned, call.acting, headers), body),
+      (owned) => patched(resource, changeable(resource, owned, call.acting, headers), body),
       call,
     );
     if (changed === null) throw notFound(resource);

@@ -16,7 +16,7 @@ export const CURSOR: Schema<number> = {
   ...text(),
   json: {
     type: "string",
-    minLength: 1,
+    pattern: "^[A-Za-z0-9]+$",
     description: "Where the page starts: the `cursor` in the `Link` header of the previous page.",
   },
   accepts: (value): value is number => Number.isSafeInteger(value),

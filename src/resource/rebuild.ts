@@ -67,8 +67,15 @@ export async function rebuild(
   const generations = new Map(await findGenerations(store, catalogue.resources)).set(name, generation);
   const items = new Items(resource, { store, transactions, versions: new Versions(store), generations });
 
+  const requireUnchanged = (rows: readonly (Entry | null)[], now: number) => {
+    const isSame = rows.every((row, index) => versionstampOf(row) === versionstampOf(before[index] ?? null));
+    if (!isSame || now > began + DAY / 2) throw overtaken(name);
+  };
+
   let [done, misfits] = [0, 0];
   for await (const page of store.pages([...rows.items, 0], [...rows.items, Infinity], BATCH)) {
+    // The switch would notice it, too, but only after all items.
+    requireUnchanged(await store.getMany(checked), clock());
     const results = await Promise.allSettled(
       page.map((entry) => derive(entry, began, { items, transactions })),
     );
@@ -92,21 +99,20 @@ export async function rebuild(
   await transactions.run({
     reads: checked,
     decide(found, write, now) {
-      const isSame = checked.every((key, index) =>
-        versionstampOf(found.get(key)) === versionstampOf(before[index] ?? null)
-      );
-      if (!isSame || now > began + DAY / 2) {
-        throw new ResourceError(
-          `Items of ${name} were changed during the rebuild, or it took too long, so nothing was changed. Stop every ` +
-            "process of the service, and rebuild again.",
-        );
-      }
+      requireUnchanged(checked.map((key) => found.get(key)), now);
       write.set(collectionKey(name), encodeCollection(resource, generation));
       store.schema.revise(write);
       return null;
     },
   });
   notice(`Rebuilt ${name}: ${done} items. Now start the release that declares them so.`);
+}
+
+function overtaken(name: string): ResourceError {
+  return new ResourceError(
+    `Items of ${name} were changed during the rebuild, or it took too long, so nothing was changed. Stop every ` +
+      "process of the service, and rebuild again.",
+  );
 }
 
 /** Writes the rows that are derived from an item. @throws {UnreadableItem} */

@@ -120,7 +120,8 @@ export interface Resource<out Value extends Item = Item> extends
     readonly list: Schema<readonly Value[]>;
     /** An item to add. */
     readonly creation: Schema<JsonObject>;
-    /** A change to an item. */
+    /** The fields of a change to an item, and the change. */
+    readonly changes: Members;
     readonly patch: Schema<JsonObject>;
     /** What operators send: the fields of an item to add, and those of a change with its description. */
     readonly byOperators: {
@@ -195,6 +196,7 @@ export function resource(declaration: Declaration): Resource {
     }),
   };
   const byClients = (schema: Schema) => setterOf(schema) === undefined;
+  const changes = changesOf(fields, byClients);
   const byOperators = (schema: Schema) => byClients(schema) || setterOf(schema) === "service";
   const itemSchema = named(item, output(members, { examples: [added] }));
   const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
@@ -222,13 +224,11 @@ export function resource(declaration: Declaration): Resource {
         `${item}Creation`,
         object(creationOf(fields, byClients), { ...declaration.creation, examples: [examples.item] }),
       ),
-      patch: named(
-        `${item}Patch`,
-        object(patchOf(fields, byClients), patchText(fields, byClients, examples)),
-      ),
+      changes,
+      patch: named(`${item}Patch`, object(changes, patchText(fields, byClients, examples))),
       byOperators: {
         creation: creationOf(fields, byOperators),
-        patch: patchOf(fields, byOperators),
+        patch: changesOf(fields, byOperators),
         patchText: patchText(fields, byOperators, examples),
       },
     },
@@ -284,7 +284,7 @@ function creationOf(fields: Members, isSet: (schema: Schema) => boolean): Member
 }
 
 /** The fields of a change. Those that its sender does not set are ignored. */
-function patchOf(fields: Members, isSet: (schema: Schema) => boolean): Members {
+function changesOf(fields: Members, isSet: (schema: Schema) => boolean): Members {
   const changes = Object.entries(mergePatch(fields)).map(([name, schema]) =>
     [name, isSet(schema) ? schema : ignored(schema)] as const
   );

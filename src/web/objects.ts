@@ -21,8 +21,10 @@ export function list<Item>(
   max: number,
   annotations: Annotations = {},
 ): Schema<readonly Item[]> {
+  const jsonOf = (items: JsonSchema) => ({ type: "array", items, maxItems: max, ...annotations });
   return {
-    json: { type: "array", items: item.json, maxItems: max, ...annotations },
+    json: jsonOf(item.json),
+    ...(item.outputJson && { outputJson: jsonOf(item.outputJson) }),
     definitions: item.definitions,
     faults: [...faultsOfMax(max), ...item.faults ?? []],
     maxBytes: max * (item.maxBytes + 1) + 2,
@@ -49,7 +51,15 @@ export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
     json: orNull(resolved(schema)),
     ...(outputJson && { outputJson: orNull(outputJson) }),
     maxBytes: Math.max(schema.maxBytes, "null".length),
-    parse: (value, subject, isStrict) => value === null ? null : schema.parse(value, subject, isStrict),
+    parse(value, subject, isStrict) {
+      if (value === null) return null;
+      try {
+        return schema.parse(value, subject, isStrict);
+      } catch (error) {
+        if (value !== undefined || !(error instanceof Invalid)) throw error;
+        throw new Invalid(...error.faults.map((fault) => `${fault}, or null`));
+      }
+    },
     accepts: (value) => value === null || schema.accepts(value),
   };
 }

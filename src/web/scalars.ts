@@ -10,15 +10,27 @@ export interface TextRules extends Annotations {
   readonly rule?: string;
 }
 
+/** Matches texts without U+0000 in all languages, in linear time. */
+const WITHOUT_NULL = String.raw`^[^\x00]*$`;
+
 /**
- * A string without lone surrogates, which RFC 7493 section 2.1 forbids and some clients cannot read.
+ * A string without lone surrogates, which RFC 7493 section 2.1 forbids and some clients cannot read, and without U+0000,
+ * which some languages and databases cannot store.
  */
 export function text(
   { max, pattern, rule = `match ${pattern}`, ...annotations }: TextRules = {},
 ): Schema<string> {
-  const length = max === undefined ? {} : { minLength: 1, maxLength: max };
+  const json = { type: "string", ...(max !== undefined && { minLength: 1, maxLength: max }) };
+  const isBounded = max !== undefined && !pattern;
   return scalar({
-    json: { type: "string", ...length, ...(pattern && { pattern: pattern.source }), ...annotations },
+    json: {
+      ...json,
+      ...(pattern && { pattern: pattern.source }),
+      ...(isBounded && { pattern: WITHOUT_NULL }),
+      ...annotations,
+    },
+    // Rows of earlier releases may have texts with U+0000.
+    ...(isBounded && { outputJson: { ...json, ...annotations } }),
     faults: [...(max === undefined ? [] : faultsOfMax(max)), ...(pattern ? faultsOfPattern(pattern) : [])],
     maxBytes: bytesOfText(max),
     accepts: (value) => typeof value === "string",
@@ -29,7 +41,8 @@ export function text(
         return `have 1 to ${max} characters`;
       }
       // Unlike `test`, this does not depend on earlier calls if the pattern has the flag `g`.
-      return pattern && value.search(pattern) < 0 ? rule : undefined;
+      if (pattern && value.search(pattern) < 0) return rule;
+      return value.includes("\u0000") ? "not contain U+0000" : undefined;
     },
   });
 }
@@ -137,7 +150,7 @@ export function boolean(annotations: Annotations = {}): Schema<boolean> {
   });
 }
 
-/** A day that exists in the Gregorian calendar (RFC 3339), as text. */
+/** A day that exists in the Gregorian calendar (RFC 3339), from the year 1, as text. */
 export function date(annotations: Annotations = {}): Schema<string> {
   const expected = "be a day such as 2027-01-15";
   return scalar({
@@ -149,17 +162,20 @@ export function date(annotations: Annotations = {}): Schema<string> {
   });
 }
 
-/** Hour to second, with up to nine digits after the point, and the offset. */
-const TIME = /^T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
+/** Hour to second, with up to nine digits after the point, and the offset, at most 14 hours. */
+const TIME = /^T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:(?:0\d|1[0-3]):[0-5]\d|14:00))$/;
 const DAY_LENGTH = "2027-01-15".length;
 
 function isDay(text: string): boolean {
-  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
+  const time = /^(?!0000)\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
   // Date.parse() takes 30 February as a day in March.
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** A time (RFC 3339), as text. Leap seconds, which most programs cannot read, are invalid. */
+/**
+ * A time (RFC 3339), as text, with T and Z in upper case. What many programs cannot read is invalid: leap seconds, years
+ * before 1, and offsets of more than 14 hours.
+ */
 export function timestamp(annotations: Annotations = {}): Schema<string> {
   const expected = "be a time such as 2027-01-15T12:00:00Z";
   return scalar({
@@ -172,7 +188,8 @@ export function timestamp(annotations: Annotations = {}): Schema<string> {
     },
   });
 }
-interface Scalar<Value> extends Pick<Schema<Value>, "json" | "faults" | "maxBytes" | "accepts"> {
+interface Scalar<Value>
+  extends Pick<Schema<Value>, "json" | "outputJson" | "faults" | "maxBytes" | "accepts"> {
   /** Follows `must` in the message for a value of the wrong type, such as `be a string`. */
   readonly expected: string;
   /** Returns the rule that a value breaks, such as `have 1 to 3 characters`; undefined if it is valid. */
@@ -239,6 +256,6 @@ export function nameText(max: number, description: string, ...forbidden: readonl
     pattern: new RegExp(String.raw`^[^${ranges}\S]*[^${ranges}\s][^${ranges}]*$`, "u"),
     rule,
   });
-  const outputJson = text({ max, description }).json;
+  const { json, outputJson = json } = text({ max, description });
   return { ...schema, json: { ...schema.json, pattern: ASCII_RULES }, outputJson };
 }

@@ -328,6 +328,31 @@ Deno.test("accounts apply-plans gives open accounts the limits of their plans, a
   assertEquals((await later.accounts.find(closed))?.holder.limits, free);
 });
 
+Deno.test("applyPlans() gives an account that is moved meanwhile the limits of the plan that it has then", async () => {
+  await using before = await Harness.open();
+  const { account: { id } } = await before.createAccount("free");
+  let moves = 0;
+  await using later = before.beside({
+    catalogue: LATER,
+    operatorToken: OPERATOR_TOKEN,
+    disturbance: {
+      async commit(commit) {
+        const concerned = commit.keys.some(([table, of]) => table === "accounts" && of === id);
+        if (concerned && moves++ === 0) {
+          await before.accounts.change(id, { plan: "pro", limits: free });
+        }
+        return await commit.apply();
+      },
+    },
+  });
+
+  const response = await later.fetch("POST /operator/v1/accounts/apply-plans", { key: OPERATOR_TOKEN });
+
+  assertEquals(await response.json(), { checked: 1, changed: 1, next: null });
+  const { plan, limits } = (await later.accounts.find(id))?.holder ?? {};
+  assertEquals([moves, plan, limits], [2, "pro", LATER.plans.limits["pro"]]);
+});
+
 Deno.test("operations that return an API key refuse an Idempotency-Key", async () => {
   await using service = await Harness.open(ALL);
   const { apiKey } = await service.createAccount();

@@ -1,5 +1,6 @@
 // The servers that are measured: the service of some checkouts, and servers that always send the same response.
 import config from "../../deno.json" with { type: "json" };
+import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { ConnectServer, DenoProcess, ServerProcess } from "../process/process.ts";
 import { KEYS } from "../process/shipped.ts";
 import { TcpProxy } from "../process/tcp_proxy.ts";
@@ -19,14 +20,14 @@ export interface Distance {
 }
 
 /** The token of operators of every service here. */
-const OPERATOR_TOKEN = "measured-operator-0123456789abcdef";
+export const OPERATOR_TOKEN = "measured-operator-0123456789abcdef";
 /** Longer than any measurement, in ms. */
 const LIFETIME = 86_400_000;
 const ROOT = `${import.meta.dirname}/../..`;
 /** All servers run with the flags of `deno task start`. */
-const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) => word.startsWith("--v8-flags="));
-/** Number of accounts that one request creates. */
-const BATCH = 50;
+export const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) =>
+  word.startsWith("--v8-flags=")
+);
 /** Number of items that are added at the same time. */
 const AT_ONCE = 256;
 
@@ -53,7 +54,7 @@ export async function startLoaded(
 }
 
 /** Creates a folder for temporary data. The system's own may be in memory, where commits do not wait for a disk. */
-async function makeDataFolder(cleanup: AsyncDisposableStack): Promise<string> {
+export async function makeDataFolder(cleanup: AsyncDisposableStack): Promise<string> {
   const dir = `${ROOT}/data`;
   await Deno.mkdir(dir, { recursive: true });
   const folder = await Deno.makeTempDir({ dir, prefix: "bench-" });
@@ -70,13 +71,12 @@ async function serveFrom(file: string, latency: number, cleanup: AsyncDisposable
 /** Creates accounts with this limit per minute. Resolves to their keys. */
 async function createAccounts(server: ServerProcess, count: number, minute: number): Promise<string[]> {
   const keys: string[] = [];
+  const json = { name: "customer", plan: CATALOGUE.plans.own, limits: { minute, day: 1_000_000_000 } };
   while (keys.length < count) {
-    const length = Math.min(count - keys.length, BATCH);
-    const accounts = Array.from({ length }, () => ({ name: "customer" }));
-    const json = { accounts, plan: "enterprise", limits: { minute, day: 1_000_000_000 } };
-    const response = await server.fetch("POST /operator/v1/accounts/batch", { key: OPERATOR_TOKEN, json });
-    if (!response.ok) throw new Error(`The creation of accounts returned ${response.status}`);
-    for (const { apiKey } of await response.json()) keys.push(apiKey);
+    // Not as a batch, whose form has changed: any checkout can be measured.
+    const response = await server.fetch("POST /operator/v1/accounts", { key: OPERATOR_TOKEN, json });
+    if (!response.ok) throw new Error(`The creation of an account returned ${response.status}`);
+    keys.push((await response.json()).apiKey);
   }
   return keys;
 }

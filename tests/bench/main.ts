@@ -2,6 +2,7 @@ import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { print, printOutput } from "../../src/process/process.ts";
 import { type Distance, startConstant, startLoaded, type Target } from "./contenders.ts";
+import { compareInProcess } from "./in_process/compare.ts";
 import { type Effort, figure, table, takeTurns } from "./measure.ts";
 import { type Workload, WORKLOADS } from "./workloads.ts";
 
@@ -14,31 +15,36 @@ const HELP = `Measures the service's requests per second beside bare servers and
 ${WORKLOADS.map(({ name }) => `                  ${name}`).join("\n")}
   --latency MS    use a KV Connect server at this round trip: the binary that DENOKV names, or the engine of @deno/kv
   --staleness MS  MAX_STALENESS_MS. Default: 0
-  --rounds N      rounds in which the servers take turns; the result is the median. Default: 5
+  --rounds N      rounds in which the servers take turns; the result is the median. Default: 5; in process, 100
   --seconds N     length of one measurement. Default: 3
+  --in-process    without wrk and a network: time, CPU, allocation and calls of requests within the process
 
 Prints a table on standard output and progress on standard error. Stores temporary data in data/.`;
 
 const OWN = "This service";
 const SECOND = "A/A";
 
-const { values: { help, against, only, latency, staleness, ...effort } } = parseArgs({
-  options: {
-    against: { type: "string", multiple: true, default: [] },
-    only: { type: "string", multiple: true, default: [""] },
-    latency: { type: "string" },
-    staleness: { type: "string", default: "0" },
-    rounds: { type: "string", default: "5" },
-    seconds: { type: "string", default: "3" },
-    help: { type: "boolean", short: "h", default: false },
-  },
-});
+const { values: { help, against, only, latency, staleness, rounds, "in-process": inProcess, ...effort } } =
+  parseArgs({
+    options: {
+      against: { type: "string", multiple: true, default: [] },
+      only: { type: "string", multiple: true, default: [""] },
+      latency: { type: "string" },
+      staleness: { type: "string", default: "0" },
+      rounds: { type: "string" },
+      "in-process": { type: "boolean", default: false },
+      seconds: { type: "string", default: "3" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
 const distance: Distance = {
   latency: latency === undefined ? undefined : Number(latency),
   staleness: Number(staleness),
 };
 if (help) print(HELP);
-else await printOutput(await comparison({ rounds: Number(effort.rounds), seconds: Number(effort.seconds) }));
+else if (inProcess) {
+  await printOutput(await compareInProcess({ against, only, rounds: Number(rounds ?? 100) }));
+} else await printOutput(await comparison({ rounds: Number(rounds ?? 5), seconds: Number(effort.seconds) }));
 
 /** A table of requests per second; in brackets, the service as a multiple of the other. */
 async function comparison(effort: Effort): Promise<string> {

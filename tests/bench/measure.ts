@@ -109,6 +109,6 @@ export function figure(value: number): string {
 }
 
 /** The median: for an even count, the higher of the two middle numbers. */
-function median(numbers: readonly number[]): number {
+export function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? NaN;
 }

@@ -20,13 +20,24 @@ export const GATEWAYS: Readonly<Record<string, (document: string, upstream: URL)
   "express-openapi-validator": openExpress,
 };
 
-async function openPrism(document: string, upstream: URL): Promise<Gateway> {
+/** A server that answers with the examples of the document. */
+export function openMock(document: string): Promise<Gateway> {
+  return openServer(document, { isProxy: false });
+}
+
+function openPrism(document: string, upstream: URL): Promise<Gateway> {
+  return openServer(document, { isProxy: true, upstream });
+}
+
+async function openServer(
+  document: string,
+  kind: { readonly isProxy: false } | { readonly isProxy: true; readonly upstream: URL },
+): Promise<Gateway> {
   const server = createServer(await getHttpOperationsFromSpec(JSON.parse(document)), {
     cors: false,
     components: { logger: createLogger("gateway", { level: "silent" }) },
     config: {
-      isProxy: true,
-      upstream,
+      ...kind,
       upstreamProxy: undefined,
       validateRequest: true,
       validateResponse: true,

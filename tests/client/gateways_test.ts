@@ -8,7 +8,7 @@ import { addKnownAccounts, ALL, credentialFor, type Sample, SAMPLES } from "../s
 import { EMPTY, FULL, OF_SPECIMENS } from "../support/specimens.ts";
 import { Workshop } from "../support/workshop.ts";
 import { documentAt, DOCUMENTS } from "./documents.ts";
-import { GATEWAYS } from "./gateways.ts";
+import { GATEWAYS, openMock } from "./gateways.ts";
 
 /** A request, with what is special about it. */
 type Variant = readonly [what: string, target: string, request: HarnessRequest];
@@ -60,6 +60,26 @@ function small(item: Readonly<Record<string, unknown>>): string {
 function serve(current: () => Harness) {
   const options = { port: 0, hostname: "127.0.0.1", onListen() {} };
   return Deno.serve(options, (request, info) => current().app.fetch(request, info));
+}
+
+for (const [audience, path] of DOCUMENTS) {
+  Deno.test(`the mock server of Prism answers ${audience} without a next page or a replay`, async () => {
+    await using service = await Workshop.open(ALL);
+    await using server = serve(() => service);
+    const document = await documentAt(`http://127.0.0.1:${server.addr.port}${path}`, ALL.operatorToken);
+    await using mock = await openMock(document);
+
+    for (const sample of SAMPLES.filter(({ operation }) => isDocumented(operation, path))) {
+      const { id } = sample.operation;
+      const [[, target, request] = ["", "", {}]] = variantsOf(sample, "any");
+      const response = await fetch(requestTo(mock.base, target.replace(path, ""), request));
+      await response.body?.cancel();
+      const { headers } = response;
+      assertEquals([id, response.status, mock.violationsIn(headers)], [id, sample.status, []]);
+      assertEquals([id, /rel="?next/.test(headers.get("Link") ?? "")], [id, false]);
+      assertEquals([id, headers.get("Idempotency-Replayed") === "true"], [id, false]);
+    }
+  });
 }
 
 for (const [name, openGateway] of Object.entries(GATEWAYS)) {

@@ -65,6 +65,25 @@ Deno.test("Store reads one row, several in the order of the given keys, and a ra
   assertEquals(await store.list({ prefix: ["row"] }, 2, { reverse: true }), [entry(599), entry(598)]);
 });
 
+Deno.test("Store.removeAll() removes up to 200 rows, and says if there may be more", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const store = new Store(onFile(kv, { clock: () => 0 }));
+  const set = async (rows: number) => {
+    await store.commit((operation) => {
+      for (let row = 0; row < rows; row++) operation.set(["row", row], row);
+    });
+  };
+  const remove = async () => {
+    const mayBeMore = await store.removeAll({ prefix: ["row"] });
+    return [mayBeMore, (await store.list({ prefix: ["row"] }, 9)).map(({ value }) => value)];
+  };
+
+  await set(201);
+  assertEquals([await remove(), await remove()], [[true, [200]], [false, []]]);
+  await set(199);
+  assertEquals([await remove(), await remove()], [[false, []], [false, []]]);
+});
+
 Deno.test("Store.commit() works under each known schema version, and adopts the row when only that has changed", async () => {
   await using fixture = new Fixture();
   const { kv, store } = fixture;

@@ -56,7 +56,8 @@ Deno.test("createMessage() queues a message, and does not return its account", a
 Deno.test.each<[what: string, message: string, rule: string]>([
   ["10,000 characters", "x".repeat(10_000), ""],
   ["tabs and line ends", `a\t${"\r\n".repeat(4_999)}`, ""],
-  ...["\0", "\x1b", "\x7f", "\x9f"].map((control): [string, string, string] => [
+  ["U+0000", "a\0", "not contain U\\+0000"],
+  ...["\x1b", "\x7f", "\x9f"].map((control): [string, string, string] => [
     `a control character, ${escape(control)}`,
     `a${control}`,
     "have no control characters other than tab and line ends",

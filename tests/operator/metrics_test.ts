@@ -1,4 +1,4 @@
-// Metrics, the alerts on them, and the systemd unit of the guide for operators.
+// Metrics, the alerts on them, and the systemd units of the guide for operators.
 import { assertEquals, assertGreater, assertGreaterOrEqual, assertLess, assertMatch } from "@std/assert";
 import { existsSync } from "node:fs";
 import process from "node:process";
@@ -105,6 +105,24 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans of its ow
   assertEquals((await samplesOf(service)).get("bans_total"), after.get("bans_total"));
 });
 
+Deno.test("GET /metrics counts a rotation that limits would refuse as a request, but not as admitted or refused", async () => {
+  await using service = await Harness.open({ operatorToken: TOKEN });
+  const { apiKey: key } = await service.createAccount({ minute: 1, day: 9 });
+  await call(service, key);
+
+  const { status } = await call(service, key, "POST /v1/account/key");
+
+  assertEquals(status, 201);
+  const counted = [...await samplesOf(service)].filter(([name]) =>
+    /^(?:requests|admitted|refused)_total/.test(name)
+  );
+  assertEquals(Object.fromEntries(counted), {
+    'requests_total{route="/v1/things",method="GET",status="200"}': 1,
+    'requests_total{route="/v1/account/key",method="POST",status="201"}': 1,
+    'admitted_total{plan="enterprise"}': 1,
+  });
+});
+
 Deno.test("GET /metrics counts refused commits", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN });
   const { account: { id }, apiKey } = await service.createAccount("free");
@@ -201,7 +219,10 @@ Deno.test("guide for operators configures Prometheus with every alerts.yml", () 
   assertEquals(listed.filter((path) => existsSync(path)), FILES.map(({ pathname }) => pathname));
 });
 
-const [UNIT = ""] = /(?<=^```ini\n)\[Unit\]\n[^]*?(?=^```$)/m.exec(GUIDE) ?? [];
+/** The systemd units of the guide, and the files that change copies of the first. */
+const [UNIT = "", ...OTHERS] = [...GUIDE.matchAll(/(?<=^```ini\n)\[(?:Unit|Service)\]\n[^]*?(?=^```$)/gm)]
+  .map(([text]) => text);
+const UNITS = [UNIT, ...OTHERS.map((text) => text.includes("Type=") ? text : UNIT + text)];
 
 Deno.test("guide's systemd unit gives up on a service that fails at once", () => {
   const numberOf = (name: string) => Number(RegExp(`^${name}=(\\d+)$`, "m").exec(UNIT)?.[1]);
@@ -209,15 +230,25 @@ Deno.test("guide's systemd unit gives up on a service that fails at once", () =>
   assertLess(numberOf("StartLimitBurst") * numberOf("RestartSec"), numberOf("StartLimitIntervalSec") / 2);
 });
 
+Deno.test("guide's systemd units of the service, its backup and denokv confine them alike", () => {
+  const confining = /^(?:Protect|Private|Restrict|NoNew|Capability|SystemCall|UMask|MemoryMax)\w*=.*$/gm;
+  const [options = [], ...others] = UNITS.map((text): string[] => text.match(confining) ?? []);
+
+  assertGreater(options.length, 15);
+  assertEquals(others.map((own) => options.filter((option) => !own.includes(option))), [[], [], []]);
+});
+
 Deno.test({
-  name: "guide's systemd unit has an exposure under 3",
+  name: "guide's systemd units have an exposure under 3",
   ignore: lacks("systemd-analyze"),
   async fn() {
     const folder = await Deno.makeTempDir();
-    const path = `${folder}/store.service`;
-    await Deno.writeTextFile(path, UNIT);
     try {
-      await succeeds("systemd-analyze", "security", "--offline=true", "--threshold=29", "--no-pager", path);
+      for (const [index, text] of UNITS.entries()) {
+        const path = `${folder}/store${index}.service`;
+        await Deno.writeTextFile(path, text);
+        await succeeds("systemd-analyze", "security", "--offline=true", "--threshold=29", "--no-pager", path);
+      }
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

@@ -44,6 +44,28 @@ class OperatedService extends Harness {
   }
 }
 
+Deno.test("operators change nothing of a closed account: every such operation returns 404", async () => {
+  await using service = await OperatedService.open();
+  const { account: { id }, apiKey } = await service.createAccount("free");
+  await call(service, apiKey);
+  await service.app.settle();
+  await service.accounts.close(id);
+  const stateOf = async () => [await service.accounts.find(id), await service.accounts.usage(id)];
+  const before = await stateOf();
+
+  for (
+    const [target, json] of [
+      ...["unban", "reset", "close"].map((name) => [`POST ${ACCOUNTS}/${id}/${name}`, undefined] as const),
+      [`POST ${ACCOUNTS}/${id}/rotate`, {}],
+      [`PATCH ${ACCOUNTS}/${id}`, { plan: "pro" }],
+      [`PATCH ${ACCOUNTS}/${id}`, { suspended: true }],
+    ] as const
+  ) {
+    await assertError(await service.ask(target, json), 404, "account_not_found");
+    assertEquals([target, await stateOf()], [target, before]);
+  }
+});
+
 Deno.test("service has operators' operations only with a token, without CORS and limit headers", async () => {
   await using closed = await Harness.open();
   await using service = await OperatedService.open();

@@ -190,6 +190,7 @@ Deno.test("getPage() describes parameters, fields and headers with types, bounds
     '<pre id="createThing-201" class="copyable">{\n  &quot;id&quot;: 1,\n',
     '<pre id="createThing-body" class="copyable">{\n  &quot;name&quot;: &quot;Hammer&quot;',
     "<code>Idempotency-Replayed</code> <i>header</i></dt><dd><code>true</code> if",
+    'data-value="handling=strict"',
   );
   assertHas(articleOf("updateThing"), "<code>labels</code> <i>list of", " or null");
 });

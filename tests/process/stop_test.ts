@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
-import { IN_HASTE, type ServerProcess } from "./process.ts";
+import { IN_HASTE, type ProcessOptions, type ServerProcess } from "./process.ts";
 import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
 import { addItem, idIn, ITEM, itemWith, LIST, listIds, PATH, TITLE } from "./shipped.ts";
 import { inOneDay, ServedStore, TemporaryStore } from "./temporary_store.ts";
@@ -119,8 +119,13 @@ Deno.test("server settles its leases when it stops", () =>
     assertEquals([usedToday, leased, leasedToday], [200, 0, 0]);
   }));
 
-Deno.test("server responds while nobody reads its log, and then exits 1", async () => {
-  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" }, process: IN_HASTE });
+Deno.test.each<[what: string, Deno.Signal, ProcessOptions]>([
+  ["SIGTERM", "SIGTERM", IN_HASTE],
+  ["an error that nobody handles", "SIGUSR1", {
+    runtime: ["--preload", "tests/process/haste.ts", "--preload", "tests/process/unhandled.ts"],
+  }],
+])("server responds while nobody reads its log, and then exits 1 after %s", async (_, signal, process) => {
+  await using served = await ServedStore.start({ variables: { ACCESS_LOG: "json" }, process });
   const { server } = served;
   server.stdout.pause();
   using connection = await RawConnection.open(server.port);
@@ -132,7 +137,9 @@ Deno.test("server responds while nobody reads its log, and then exits 1", async 
     }
   }
 
-  assertEquals((await server.stop()).code, 1);
+  server.signal(signal);
+
+  assertEquals((await server.ended()).code, 1);
 });
 
 Deno.test("server logs one line when it runs out of open files, and accepts connections again later", async () => {

@@ -287,6 +287,24 @@ Deno.test.each<
   assertEquals(await (await start(kv, cups())).ids(), await process.ids());
 });
 
+Deno.test("rebuild() notices a process that still writes before it derives the rows of 500 more items", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const process = await start(kv, cups());
+  await process.add(...Array.from({ length: 501 }, (_, index) => ({ name: `${index}`, colour: "red" })));
+  let meddling: Promise<void> | undefined;
+  const commit = async (commit: Commit) => {
+    const result = await carryOut(commit);
+    await (meddling ??= process.change(1, { colour: "blue" }));
+    return result;
+  };
+
+  await assertRejects(() => rebuilt(kv, FILTERED, { commit }), ResourceError, "Stop every process");
+
+  const rows = [...(await rowsOf(kv, (table) => table === "generations")).values()];
+  assertEquals(rows.filter((text) => JSON.parse(text.split("\n")[0] ?? "").name === "500"), []);
+  assertEquals(rows.length, 500);
+});
+
 Deno.test("rebuild() names the items that break a new hook, which it leaves to the release before", async () => {
   using kv = await Deno.openKv(":memory:");
   const refusing = exists(SHELVES, "shelf", { onDelete: "refuse" });

@@ -1,5 +1,6 @@
 // Every kind of field, in every form that a declaration allows.
 import { assertEquals } from "@std/assert";
+import { encodeText } from "../../src/engine/mod.ts";
 import { interfaceForClients } from "../../src/app/document.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { stringifyJson } from "../../src/web/schema.ts";
@@ -71,4 +72,47 @@ Deno.test("PATCH accepts what was read, by a client and by an operator, and the 
     "invalid_request",
     /^The field accountId must be the account of the specimen/,
   );
+});
+
+/** Values that an earlier release stored, and that no request can set any more. */
+const OUTDATED = {
+  textPlain: "a\u0000",
+  namePlain: "\u0085",
+  dayPlain: "0000-01-01",
+  timePlain: "2027-01-15t12:00:00z",
+  timeNullable: "2027-01-15T12:00:00+23:59",
+  textsPlain: ["a\u0000"],
+};
+
+Deno.test("PATCH accepts stored values that are no longer valid, if they are those of the item", async () => {
+  await using workshop = await Workshop.open({ catalogue: OF_SPECIMENS, operatorToken: OPERATOR_TOKEN });
+  const { id } = await (await workshop.call("GET /v1/account")).json();
+  const stored = stringifyJson({ id: 1, ...FULL, ...OUTDATED });
+  await workshop.kv.set(["items", "specimens", 1], encodeText(`${stored}\n${id}`));
+
+  for (
+    const [path, key] of [["/v1/specimens", workshop.key], [
+      "/operator/v1/specimens",
+      OPERATOR_TOKEN,
+    ]] as const
+  ) {
+    const send = (json: object) =>
+      workshop.call(`PATCH ${path}/1`, { key, headers: TYPE, body: stringifyJson(json) });
+    const [body = ""] = /\{.*\}/.exec(await (await workshop.call(`GET ${path}`, { key })).text()) ?? [];
+
+    assertEquals(await (await workshop.call(`PATCH ${path}/1`, { key, headers: TYPE, body })).text(), body);
+    for (const [name, value] of Object.entries(OUTDATED)) {
+      assertEquals([name, (await send({ [name]: value, integerPlain: 1 })).status], [name, 200]);
+      const field = Array.isArray(value) ? `${name}[0]` : name;
+      const other = Array.isArray(value) ? ["b\u0000"] : value.replace(/[\u0085a\d]/, "\u0000");
+      const refused = await send({ [name]: other });
+      assertEquals([name, (await refused.clone().json()).field], [name, field]);
+      await assertError(refused, 400, "invalid_request");
+    }
+    const both = await send({ textPlain: OUTDATED.textPlain, integerPlain: 99 });
+    await assertError(both, 400, "invalid_request", /textPlain must not .* integerPlain must be/);
+    const swapped = await send({ timePlain: OUTDATED.timeNullable });
+    await assertError(swapped, 400, "invalid_request", /timePlain must be a time/);
+    assertEquals((await send({ integerPlain: -9 })).status, 200);
+  }
 });

@@ -2,6 +2,7 @@
 //     deno run --config tests/deno.json -P tests/security/held_memory.ts
 import { connect } from "node:http2";
 import { pause } from "../../src/base/time.ts";
+import { printOutput } from "../../src/process/process.ts";
 import { residentMemory, ServerProcess } from "../process/process.ts";
 import { RawConnection, rawRequest } from "../process/raw_connection.ts";
 import { upTo } from "../support/client.ts";
@@ -73,8 +74,10 @@ const CLIENTS: readonly (readonly [name: string, connections: number, client: Cl
 const MEGABYTE = 1_000_000;
 const SETTLED_MS = 3_000;
 
-console.log("| each connection holds | connections | per connection | before | held | after they ended |");
-console.log("| --- | --: | --: | --: | --: | --: |");
+await printOutput(
+  "| each connection holds | connections | per connection | before | held | after they ended |",
+);
+await printOutput("| --- | --: | --: | --: | --: | --: |");
 for (const [name, connections, client] of CLIENTS) {
   await using server = await ServerProcess.start({ KV_PATH: ":memory:" });
   const before = await residentMemory(server.pid);
@@ -86,5 +89,5 @@ for (const [name, connections, client] of CLIENTS) {
   const after = await residentMemory(server.pid);
   const each = `${((held - before) / connections / MEGABYTE).toFixed(2)} MB`;
   const totals = [before, held, after].map((bytes) => `${Math.round(bytes / MEGABYTE)} MB`);
-  console.log(`| ${[name, connections, each, ...totals].join(" | ")} |`);
+  await printOutput(`| ${[name, connections, each, ...totals].join(" | ")} |`);
 }

@@ -102,8 +102,12 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
       const { reference = "" } = JSON.parse(rows.get(nameOf(["accounts", JSON.parse(text)])) ?? "{}");
       return reference === rest[0] ? [] : [`${nameOf(key)} is of an account with the reference ${reference}`];
     }
-    case "api_keys":
-      return needs(key, ["accounts", JSON.parse(text)], rows);
+    case "api_keys": {
+      const account = ["accounts", JSON.parse(text)];
+      const { keyHash, previousKey } = JSON.parse(rows.get(nameOf(account)) ?? "{}");
+      const isKnown = [keyHash, previousKey?.hash].includes(rest[0]);
+      return isKnown ? [] : [`${nameOf(key)} is unknown to ${nameOf(account)}`];
+    }
     case "idempotency": {
       const { expiresAt } = JSON.parse(text.split("\n")[0] ?? "");
       return needs(key, ["idempotency_by_expiry", expiresAt, ...rest], rows);

@@ -43,7 +43,7 @@ function each(schema: Schema, values: readonly unknown[], fault: string): [Schem
 }
 
 Deno.test.each<[schema: Schema, values: readonly unknown[]]>([
-  [text({ max: 3 }), ["a", "🐶", "abc", "🐶🐱", "🐶🐱🐭", "   ", "a\u0000", "e\u0301x"]],
+  [text({ max: 3 }), ["a", "🐶", "abc", "🐶🐱", "🐶🐱🐭", "   ", "a\u0001", "e\u0301x"]],
   [text({ pattern: /^\d+$/g }), ["1", "12", "123"]],
   [integer(2, 3), [2, 3]],
   [int64(), [0, -1, 2 ** 53 - 1, 2n ** 53n, 2n ** 63n - 1n, -(2n ** 63n)]],
@@ -85,6 +85,7 @@ Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   [text(), undefined, "is required and must be a string"],
   ...each(text(), [null, 1n, ["ab"]], "must be a string"),
   ...each(text(), ["a\ud83d", "a\udc36"], "must not contain half a surrogate pair"),
+  ...each(text({ max: 3 }), ["a\u0000", "\u0000"], "must not contain U+0000"),
   ...each(text({ max: 3 }), ["", "abcd", "🐶🐱🐭🐹"], "must have 1 to 3 characters"),
   [text({ pattern: /^a+$/, rule: "have nothing but a" }), "ab", "must have nothing but a"],
   [text({ pattern: /^\d+$/ }), "1x", "must match /^\\d+$/"],
@@ -103,7 +104,8 @@ Deno.test.each<[schema: Schema, value: unknown, fault: string]>([
   ...each(timestamp(), ["2027-01-15", "noon", 7], "must be a time such as 2027-01-15T12:00:00Z"),
   [list(text(), 2), "a", "must be an array"],
   [list(text(), 2), ["a", "b", "c"], "must have at most 2 items"],
-  [nullable(STATE), undefined, "is required and must be one of new, lost"],
+  [nullable(STATE), undefined, "is required and must be one of new, lost, or null"],
+  [nullable(STATE), 7, "must be one of new, lost"],
   [optional(STATE), null, "must not be null: leave it out"],
   [optional(STATE, "lost"), null, "must not be null: leave it out"],
   [object({}), [], "must be an object"],
@@ -237,7 +239,8 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   const members = { name: text({ max: 9 }), status: optional(status, "a"), note: optional(text()) };
   const usual = (schema: Schema) => object({ some: schema }).json.properties?.some?.description;
   const ref = { $ref: "#/components/schemas/Status" };
-  const name = { type: "string", minLength: 1, maxLength: 9 };
+  const stored = { type: "string", minLength: 1, maxLength: 9 };
+  const name = { ...stored, pattern: String.raw`^[^\x00]*$` };
 
   assertEquals<unknown>(object(members).json, {
     type: "object",
@@ -247,9 +250,12 @@ Deno.test("Schema.json has bounds, describes the defaults of requests, and refer
   assertEquals<unknown>(output(members).json, {
     type: "object",
     required: ["name", "status"],
-    properties: { name, status: ref, note: { type: "string" } },
+    properties: { name: stored, status: ref, note: { type: "string" } },
     additionalProperties: true,
   });
+  const lists = { all: optional(nullable(list(text({ max: 9 }), 2))) };
+  assertEquals(output(lists).json.properties?.["all"]?.items, stored);
+  assertEquals(object(lists).json.properties?.["all"]?.items, name);
   assertEquals<unknown>(object(partial(members)).json, {
     type: "object",
     properties: { name, status: ref, note: { type: "string" } },
