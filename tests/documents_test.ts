@@ -182,12 +182,13 @@ function hasName(text: string, name: string): boolean {
   return name.replace(/\(.*/s, "").split(".").every((part) => new RegExp(`\\b${part}\\b`).test(code));
 }
 
-/** The text of a file; undefined if it is in a folder that a fork has left out. */
+/** The text of a file; undefined if it is in a folder that a fork has left out, or one that is an adopter's. */
 async function orNothing(text: Promise<string>, path: string): Promise<string | undefined> {
   try {
     return await text;
   } catch (error) {
-    if (existsSync(new URL(`../${path.replace(/[^/]*$/, "")}`, import.meta.url))) throw error;
+    const isOwn = path.startsWith("src/catalogue/");
+    if (!isOwn && existsSync(new URL(`../${path.replace(/[^/]*$/, "")}`, import.meta.url))) throw error;
     return undefined;
   }
 }
