@@ -36,7 +36,7 @@ export interface Rule<Value extends Item = Item> {
    * change of an item that breaks the rule already is not refused: then the rule is asked about the item with itself as
    * `before`. `now` is in ms since the epoch.
    */
-  check(
+  check?(
     state: Pick<Change, "by" | "now"> & { readonly item: Value; readonly before?: Value | undefined },
   ): string | undefined;
   /** Returns why an item must not be deleted, or undefined. */

@@ -28,8 +28,9 @@ export function requireRules({ name, rules, fields }: Resource, change: Change):
 
 /** The errors with which a rule refuses creations and changes, and deletions. */
 export function errorsOfRule(rule: Rule): { readonly put: ErrorKind[]; readonly delete: ErrorKind[] } {
-  const { error = ERRORS.invalid_request, errors = [], deletionErrors = [error], checkDeletion } = rule;
-  return { put: [error, ...errors], delete: checkDeletion ? [...deletionErrors] : [] };
+  const { error = ERRORS.invalid_request, errors = [], deletionErrors = [error], check, checkDeletion } =
+    rule;
+  return { put: check ? [error, ...errors] : [], delete: checkDeletion ? [...deletionErrors] : [] };
 }
 
 /** The error of what a rule says about a change. */
@@ -51,7 +52,7 @@ function faultIn(rule: Rule, change: Change, named: string): string | undefined 
         return change.now;
       },
     };
-    if (after) said = rule.check(Object.assign(state, { item: after, before }));
+    if (after) said = rule.check?.(Object.assign(state, { item: after, before }));
     else if (before) said = rule.checkDeletion?.(Object.assign(state, { before }));
   } catch (error) {
     throw faultOf(error, named);
