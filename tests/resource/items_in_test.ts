@@ -113,6 +113,18 @@ Deno.test.each<[who: string, acting: Acting, seen: readonly boolean[]]>([
   assertEquals(result, seen);
 });
 
+Deno.test("Items.in() shows an item of nobody, in a collection that owners read, to operators alone", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const { transactions, invoices } = processOn(kv);
+  await transactions.run(invoices.adding(BILL, OPERATOR));
+  const isSeen = async (acting: Acting) =>
+    (await transactions.run({ decide: (rows, write) => invoices.in(rows, write, acting).get(1) !== null }))
+      .result;
+
+  assertEquals(await isSeen({ ...ANN, accountId: "" }), false);
+  assertEquals(await isSeen(OPERATOR), true);
+});
+
 Deno.test.each<[what: string, use: (things: ItemsIn<Thing>) => unknown]>([
   ["changes", (things) => things.set(itemOf(things), { ...HAMMER, state: "lost", isSpare: false })],
   ["deletes", (things) => things.remove(itemOf(things))],
