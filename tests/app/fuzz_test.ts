@@ -114,13 +114,13 @@ function brokenStream(): ReadableStream<Uint8Array> {
 
 /** Values of Authorization: keys in every state, and nonsense. An empty value means no header. */
 async function createCredentials(service: Harness): Promise<string[]> {
-  const limits = ["business", "business", "free", { minute: 2, day: 40 }, "business"] as const;
+  const limits = ["business", "business", "free", { minute: 1, day: 40 }, "business"] as const;
   const [own, other, free, scarce, closed] = await Array.fromAsync(limits, (of) => service.createAccount(of));
   assert(own && other && free && scarce && closed);
   await service.accounts.change(closed.account.id, { closedAt: service.now });
   const { apiKey } = own;
   const good = Array.from({ length: 40 }, (_, index) => index < 30 ? apiKey : other.apiKey);
-  const refused = [free, scarce, scarce, closed].map(({ apiKey }) => apiKey);
+  const refused = [free, scarce, scarce, scarce, scarce, closed].map(({ apiKey }) => apiKey);
   const typos = [`${apiKey}x`, apiKey.toLowerCase(), apiKey.replace("_test_", "_live_"), "\xff", "", "a b"];
   const odd = [`bearer  ${apiKey} `, `Bearer${apiKey}`, apiKey, `Basic ${btoa(`a:${apiKey}`)}`, "Bearer", ""];
   return [...[...good, ...refused, ...typos].map((key) => `Bearer ${key}`), ...odd];
