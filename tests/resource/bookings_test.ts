@@ -190,6 +190,8 @@ Deno.test("exists() refuses an id of no item, and one that the account may not r
 
   assertEquals(bodies.size, 1);
   assertEquals((await office.invite(office.ann, "a@b", { bookingId: id })).status, 201);
+  // That the booking is referred to now tells nobody else that it is there.
+  await assertError(await office.invite(office.ben, "b@c", { bookingId: id }), 400, "invalid_request");
   await assertError(await office.book(office.ann, { roomId: 99 }), 400, "invalid_request");
 });
 
