@@ -138,12 +138,14 @@ Deno.test("an old item that breaks a rule stays changeable as itself, but not in
         : item.title === before?.title && item.title === "old"
         ? "The field title is old."
         : undefined,
+    checkDeletion: () => "A booking stays.",
   };
   const bookings = { ...BOOKINGS, rules: [rule], extend: [] };
   await using later = office.beside({ catalogue: { ...OF_ROOMS, resources: [ROOMS, bookings] } });
   const patch = (json: object) => later.fetch("PATCH /v1/bookings/1", { key: office.ann, json });
 
   assertEquals((await patch({ endsAt: "2027-01-11T11:00:00Z" })).status, 200);
+  await assertError(await later.fetch("DELETE /v1/bookings/1", { key: office.ann }), 400, "invalid_request");
   assertEquals((await patch({ title: "Talk" })).status, 200);
   await assertError(await patch({ title: "old" }), 400, "invalid_request");
 });
