@@ -138,7 +138,7 @@ Deno.test("an old item that breaks a rule stays changeable as itself, but not in
         : item.title === before?.title && item.title === "old"
         ? "The field title is old."
         : undefined,
-    checkDeletion: () => "A booking stays.",
+    checkDeletion: () => "The field title keeps a booking.",
   };
   const bookings = { ...BOOKINGS, rules: [rule], extend: [] };
   await using later = office.beside({ catalogue: { ...OF_ROOMS, resources: [ROOMS, bookings] } });
