@@ -3,6 +3,7 @@ import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { FileBackend } from "../../src/engine/file.ts";
+import { Ids } from "../../src/engine/ids.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { SCHEMA } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
@@ -31,6 +32,8 @@ interface Plan {
   /** Number of a row that it creates without reading it. */
   readonly creates: number | undefined;
   readonly bumps: boolean;
+  /** Whether it draws an id, and creates a row for it. */
+  readonly draws: boolean;
   /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
   readonly salt: number;
   /** The value of its row in the log, which tells its commit. */
@@ -55,6 +58,7 @@ interface Call {
 interface Engine {
   readonly row: VersionRow;
   readonly transactions: Transactions;
+  readonly ids: Ids;
   /** The newest version of each row that was returned, by name. */
   readonly known: Map<string, KnownRow>;
 }
@@ -107,11 +111,17 @@ const RECOVERY = 60_000;
 
 const rowKey = (row: number): Deno.KvKey => ["row", row];
 const newKey = (created: number): Deno.KvKey => ["new", created];
+const drawnKey = (drawn: number): Deno.KvKey => ["drawn", drawn];
 const logKey = (id: number): Deno.KvKey => ["log", id];
 const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
 /** Decides as planned. */
-function decide({ id, mark, salt, ...plan }: Plan, rows: Rows, write: Write, version?: VersionRow): string {
+function decide(
+  { id, mark, salt, ...plan }: Plan,
+  rows: Rows,
+  write: Write,
+  { row: version, ids }: Partial<Pick<Engine, "row" | "ids">> = {},
+): string {
   const found = new Map<string, number>();
   let sum = salt;
   const find = (key: Deno.KvKey) => {
@@ -130,6 +140,7 @@ function decide({ id, mark, salt, ...plan }: Plan, rows: Rows, write: Write, ver
   const remainder = found.size > 0 ? sum % 8 : 7;
   if (remainder === 2 || remainder === 3) return finding;
   write.set(logKey(id), mark);
+  if (plan.draws && ids) write.set(drawnKey(write.draw(ids)), encodeJson(id));
   if (plan.creates !== undefined) write.set(newKey(plan.creates), encodeJson(id));
   [...reads].toReversed().forEach((row, index) => {
     if (index === 0 && remainder === 4) write.delete(rowKey(row));
@@ -212,7 +223,8 @@ class Referee {
       const backend = kv ? new FileBackend(kv, { ...options, reader }) : openServer?.(open, options);
       assert(backend);
       const transactions = new Transactions(new Store(backend), { clock: () => 0 });
-      return { row: { key: ["version"], version: "" }, transactions, known: new Map() };
+      const ids = new Ids(transactions, ["ids"]);
+      return { row: { key: ["version"], version: "" }, transactions, ids, known: new Map() };
     });
   }
 
@@ -251,6 +263,7 @@ class Referee {
       awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
       creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
+      draws: this.#below(3) === 0,
       salt: this.#below(8),
       mark: encodeJson(0),
     };
@@ -280,7 +293,7 @@ class Referee {
     const given = [keysOf(plan), [], [rowKey(this.#below(ROWS))]][this.#below(3)] ?? [];
     const transaction: Transaction<string> = {
       reads: given.map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
-      decide: (rows, write) => decide(plan, rows, write, engine.row),
+      decide: (rows, write) => decide(plan, rows, write, engine),
     };
     engine.transactions.run(transaction, { mayBegin }).then(({ result: finding, committed, rows }) => {
       end({ answer: "result", finding, committed, rows });
@@ -403,6 +416,12 @@ class Referee {
         if (entry) assertEquals(numberIn(entry), state?.get(nameOf(key)), `A row shown to ${what}: ${key}`);
       }
     }
+    // Each id was drawn once.
+    const drawing = this.calls.filter(({ plan }) => plan.draws && applied.has(plan.id)).map(({ plan }) =>
+      plan.id
+    );
+    const drawn = [...this.#kv.rows.values()].filter(({ key: [table] }) => table === "drawn");
+    assertEquals(new Set(drawn.map((row) => numberIn(row))), new Set(drawing));
     // The first commit in a lane sets only its marker, which might have been removed.
     const rows = () => [...this.#kv.rows.values()].filter(({ key: [table] }) => table !== "commits");
     const before = rows();
