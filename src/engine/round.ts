@@ -229,6 +229,8 @@ export class Round {
   /** Rows as the contributions leave them, by name. */
   #changed: Map<string, Entry | null> = NO_CHANGES;
   readonly #bumps: Set<VersionRow> = new Set();
+  /** Names of rows that no later job changes, because an earlier one is still finding out which rows it needs. */
+  readonly #reserved: Set<string> = new Set();
   /** Whether there was no room for a job. All later jobs are then left out, too, and do not decide. */
   #isFull = false;
   #mutations = 0;
@@ -244,6 +246,7 @@ export class Round {
   take(job: Job, now: number): Verdict {
     if (this.#isFull) return leaveOut(job);
     for (const name of job.reads.keys()) {
+      if (this.#reserved.has(name)) return leaveOut(job);
       const check = this.#checks.get(name);
       // A commit can check only one version of a row.
       if (check && check.versionstamp !== versionIn(job.snapshot, name)) return leaveOut(job);
@@ -316,6 +319,7 @@ export class Round {
     job.reads = new Map([...new Map([...rows, ...(isFirst ? [] : reads)])].slice(0, MAX_KEYS));
     const isCommitted = isFirst && hasWritten && job.lacking === undefined && rows.size <= MAX_ROWS &&
       unread.every(this.#mayAssumeMissing);
+    if (!isFirst) job.reads.keys().forEach((name) => this.#reserved.add(name));
     job.snapshot = isCommitted ? assumingMissing(unread, snapshot) : undefined;
     return job.lacking === undefined ? "guessed" : "lacking ids";
   }

@@ -82,8 +82,8 @@ import { nameOf } from "./versions.ts";
  *   order of arrival. So none starves, and no commit from this process causes another to be refused. A job decides only
  *   on rows that it has taken, even if its snapshot has those of others. If it has to wait for a row, it reads it again.
  * - A job takes all its rows at once, and gives them all back before it waits for others. So jobs never wait for each
- *   other in a circle. It keeps its age: no later job of this process can change its rows while it looks for others. While
- *   it pauses, its rows stay reserved.
+ *   other in a circle. It keeps its age, and its rows stay reserved while it pauses. So after its second guess, no later
+ *   job of this process changes what it decided on, not even in the same commit.
  * - If the first eight rows of a run have all been read, and it gets another, reading more cannot help: it fails at once.
  *   So does a guess that gets a sixteenth row, because a loop that ends at some row would never end on a guess.
  * - The oldest job whose rows are free is part of the next commit.
@@ -235,8 +235,7 @@ export class Transactions {
         checked = together;
       } else {
         reserve(job);
-        // Its rows are likely to change before its turn.
-        if (!isFree || !checked.isDisjointFrom(job.reads)) job.snapshot = undefined;
+        if (!isFree) job.snapshot = undefined; // Its rows are likely to change before its turn.
       }
       return !isTaken;
     });

@@ -3,10 +3,16 @@ import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { encodeJson } from "../../src/engine/row.ts";
 import { SCHEMA } from "../../src/engine/schema_version.ts";
-import { type Done, type Rows, TooManyRows, type Transaction } from "../../src/engine/transaction.ts";
-import { FakeKv } from "../support/fake_kv.ts";
+import {
+  type Decided,
+  type Done,
+  type Rows,
+  TooManyRows,
+  type Transaction,
+} from "../../src/engine/transaction.ts";
+import { FakeKv, slowly } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
-import { counting, numberIn, Process, upTo } from "./process.ts";
+import { counting, numberIn, Process, setting, upTo } from "./process.ts";
 
 const POINTER = ["pointer"];
 
@@ -243,19 +249,54 @@ Deno.test("run() reads the rows of earlier runs, too, if a pointer changes to an
 
 Deno.test("run() lets no later transaction of its process move a pointer before an earlier one has followed it", async () => {
   await using time = new VirtualTime();
-  const process = Process.on(new FakeKv());
+  const process = Process.on(await pointing(1));
+  process.disturbance = { commit: slowly };
   let [runs, finished] = [0, false];
   const following = process.run({
     decide: (rows, write, now) => (runs++, FOLLOWING.decide(rows, write, now)),
   });
   following.finally(() => finished = true);
-  const moving = upTo(4).map(async () => {
-    while (!finished) await process.run(counting(...POINTER));
+  const { decide } = counting(...POINTER);
+  const moving = upTo(4).map(async (number) => {
+    while (!finished) {
+      await process.run(setting("b", number));
+      await process.run(number % 2 ? { decide } : { decide, reads: [POINTER] });
+    }
   });
 
   await time.until(Promise.all([following, ...moving]), 1_000);
 
   assertLess(runs, 5);
+});
+
+Deno.test("run() keeps the rows of a transaction that pauses, even from one that joins a commit", async () => {
+  await using time = new VirtualTime();
+  const kv = await pointing(0);
+  const process = Process.on(kv);
+  process.disturbance = { read: () => process.reads.length === 1 ? set(kv, POINTER, 1) : undefined };
+  const finished: string[] = [];
+  const start = (name: string, transaction: Transaction<Decided>) =>
+    process.run(transaction).then(() => void finished.push(name));
+  let runs = 0;
+
+  const following = start("following", {
+    decide(rows) {
+      // It then pauses.
+      if (++runs === 2) {
+        setTimeout(() => {
+          start("blind", setting("b"));
+          start("moving", {
+            decide: (rows, write) => rows.get(POINTER) && write.set(POINTER, encodeJson(2)),
+          });
+        });
+      }
+      return numberIn(rows.get(["a", numberIn(rows.get(POINTER))]));
+    },
+  });
+  await time.until(following, 1_000);
+  await time.advance(1);
+
+  assertEquals(finished, ["blind", "following", "moving"]);
 });
 
 Deno.test("run() asks whether its caller still waits before it says that rows keep changing", async () => {

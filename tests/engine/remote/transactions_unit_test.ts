@@ -252,6 +252,38 @@ Deno.test("run() on a far server guesses for no row that another transaction has
   assertEquals(process.reads, [[["a"]]]);
 });
 
+Deno.test("run() on a server with no free lane commits without those that find out that they need other rows", async () => {
+  await using time = new VirtualTime();
+  const process = Process.on(new FakeKv(), ON_SERVER);
+  await time.until(process.run(counting("a")), 1_000);
+  process.reads.length = 0;
+  let readBefore = NaN;
+  process.disturbance = {
+    commit: async ({ apply, keys: [key] }) => {
+      if (key?.[0] === "slow") await pause(100);
+      else if (Number.isNaN(readBefore)) readBefore = process.reads.length;
+      return await apply();
+    },
+  };
+  const { decide } = counting("b");
+
+  const runs: Promise<unknown>[] = [];
+  for (const number of [1, 2]) {
+    runs.push(process.run(setting("slow", number)));
+    await time.advance(10);
+  }
+  runs.push(
+    process.run(counting("a")),
+    process.run({
+      reads: [["c"]],
+      decide: (rows, write, now) => rows.get(["b"]) ? 0 : decide(rows, write, now),
+    }),
+  );
+  await time.until(Promise.all(runs), 1_000);
+
+  assertEquals(readBefore, 1);
+});
+
 Deno.test("run() causes no refusals in its own process, whichever rows transactions find out", async () => {
   await using time = new VirtualTime();
   const random = seededRandom(7);
