@@ -31,6 +31,7 @@ import {
   timestamp,
 } from "../../src/web/schema.ts";
 import type { JsonSchema } from "../../src/web/schema_types.ts";
+import { OWN } from "../catalogue/operations.ts";
 import { assertError } from "../support/assertions.ts";
 import { FakeKv } from "../support/fake_kv.ts";
 import { Harness } from "../support/harness.ts";
@@ -251,7 +252,7 @@ for (const { operation, target, status } of DOCUMENTED) {
   const inputs = inputsOf(operation).filter(({ place }) => place === "query" || place === "body");
   if (inputs.length === 0) continue;
   Deno.test(`openApiDocument() describes the query and body that ${id}() accepts`, async () => {
-    await using workshop = await Workshop.open();
+    await using workshop = await Workshop.open(ALL);
     await workshop.add({});
     const example = body && resolved(body).examples?.[0];
     let count = 0;
@@ -267,7 +268,9 @@ for (const { operation, target, status } of DOCUMENTED) {
       const outcomeOf = async (value: unknown) => {
         const sent = place === "query" ? send(`?${name}=${value}`, {}) : send("", { [name]: value });
         const response = await sent;
-        return response.ok ? "good" : response.status === 400 ? "bad" : `${response.status}`;
+        if (response.status === 400) return "bad";
+        // What the request of an adopter's operation is about is missing.
+        return response.ok || id in OWN ? "good" : `${response.status}`;
       };
       if (place === "query" && query[name]?.json.type !== "array") {
         const twice = RegExp(`^The query parameter ${name} must be given at most once`);
@@ -284,7 +287,7 @@ for (const { operation, target, status } of DOCUMENTED) {
       }
     }
     const { required } = DESCRIPTION.describes(operation)?.requestBody ?? {};
-    if (required === undefined) return;
+    if (required === undefined || id in OWN && !required) return;
     assertEquals((await workshop.call(target)).status, required ? 400 : status);
   });
 }

@@ -12,6 +12,8 @@ export interface Stage {
   readonly service: Harness;
   readonly apiKey: string;
   readonly isOperators: boolean;
+  /** The body of a valid request, if it has one. */
+  readonly json: unknown;
   /** Sends a valid request with these changes. */
   readonly send: (changes?: HarnessRequest) => Promise<Response>;
 }
@@ -60,12 +62,11 @@ const WAYS = {
   },
   payload_too_large: { act: ({ send }) => send({ body: " ".repeat(1_048_577), headers: JSON_TYPE }) },
   idempotency_key_reused: {
-    act: async ({ service, send, isOperators }) => {
-      await addKnownAccounts(service);
+    act: async (stage) => {
+      await addKnownAccounts(stage.service, await idOf(stage));
       const headers = { "idempotency-key": "1" };
-      await send({ headers });
-      const thing = { name: "Tom", weight: 1 };
-      return await send({ headers, json: isOperators ? thing : { ...thing, message: "Bye" } });
+      await stage.send({ headers });
+      return await stage.send({ headers, json: otherThan(stage.json) });
     },
   },
   account_suspended: {
@@ -132,6 +133,7 @@ export async function provoke(
     service,
     apiKey,
     isOperators: needsToken(operation.access),
+    json: request.json,
     send: ({ headers = {}, ...changes } = {}) =>
       service.fetch(target, {
         ...(new Headers(headers).has("authorization") ? {} : credentialFor(operation, apiKey)),
@@ -142,6 +144,12 @@ export async function provoke(
   };
   await before?.(stage);
   return await act(stage);
+}
+
+/** A body in which the first value is another one. */
+function otherThan(json: unknown): object {
+  const [[name = "", value] = []] = Object.entries(Object(json));
+  return { ...Object(json), [name]: typeof value === "number" ? value + 1 : `${value}s` };
 }
 
 /** The id of the account. */

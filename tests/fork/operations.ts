@@ -15,7 +15,7 @@ export const OWN: Readonly<Record<string, Good>> = {
     seed: sendInvoice,
     errors: { not_payable: addInvoice },
     status: 201,
-    changes: ["items", "items_by", "own", "versions"],
+    changes: ["ids", "items", "items_by", "own", "versions"],
   },
 };
 
