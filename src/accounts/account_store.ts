@@ -28,8 +28,11 @@ import {
   usageKey,
 } from "../limits/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
+import { type Environment, randomBase62 } from "../service/mod.ts";
+import type { Owners } from "../resource/mod.ts";
 import {
   type Account,
+  ACCOUNT_NOT_FOUND,
   AccountExists,
   accountKey,
   accountNotFound,
@@ -43,7 +46,6 @@ import {
   referenceKey,
   signUpKey,
 } from "./account.ts";
-import { type Environment, randomBase62 } from "../service/mod.ts";
 import { hashApiKey, type KeyForm } from "./api_key.ts";
 
 /** An account and its usage, with their rows. */
@@ -358,11 +360,14 @@ export class AccountStore {
   }
 }
 
+/** What operators' operations on items need to know about accounts. */
+export const OWNERS: Owners = { notFound: ACCOUNT_NOT_FOUND, addingFor };
+
 /**
  * Extends a transaction that adds something for an account: it throws the ApiError `account_not_found` unless an open
  * account has this ID. From then on, the account stays even if it never sends a request.
  */
-export function addingFor<Result extends Decided>(
+function addingFor<Result extends Decided>(
   id: string,
   transaction: Transaction<Result>,
 ): Transaction<Result> {

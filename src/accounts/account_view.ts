@@ -18,7 +18,7 @@ import {
   timestamp,
 } from "../web/schema.ts";
 import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts";
-import type { Plans } from "../service/mod.ts";
+import { EXAMPLE_ACCOUNT_ID, type Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
 import { type Account, previousKeyExpiry, referenceOf } from "./account.ts";
 import type { AccountState } from "./account_store.ts";
@@ -44,8 +44,6 @@ const TIME = timestamp();
 const BAN_END = "When the ban ends; null if there is none";
 const KEY_EXPIRY = "When the previous key expires; null if no previous key is valid";
 const USAGE_WINDOW = named("UsageWindow", output({ used: USED, reset: TIME }));
-/** The id of the account in examples. */
-export const EXAMPLE_ID = "acct_7f3kQ2mZ8xVb1LpR";
 
 /** What is seen of an account. */
 function membersOf(plan: Schema<string>) {
@@ -140,7 +138,7 @@ export function clientSchemas(catalogue: Catalogue) {
     signedUpAccount: named(
       "SignedUpAccount",
       output({ id, name, plan, apiKey }, {
-        examples: [{ id: EXAMPLE_ID, name: example.name, plan: example.plan, apiKey: exampleKey }],
+        examples: [{ id: EXAMPLE_ACCOUNT_ID, name: example.name, plan: example.plan, apiKey: exampleKey }],
       }),
     ),
     /** The response to a rotation by a client. */
@@ -169,7 +167,7 @@ function membersIn(catalogue: Catalogue) {
 function exampleOf(plans: Plans): AccountView {
   const { plan, limits } = planOf(plans, {});
   return {
-    id: EXAMPLE_ID,
+    id: EXAMPLE_ACCOUNT_ID,
     name: "me",
     reference: "customer-7",
     environment: "staging",

@@ -17,7 +17,14 @@ import {
   text,
 } from "../web/schema.ts";
 import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import { ACCESS, type Call, type Changed, type Operation, type Plans } from "../service/mod.ts";
+import {
+  ACCESS,
+  type Call,
+  type Changed,
+  EXAMPLE_ACCOUNT_ID,
+  type Operation,
+  type Plans,
+} from "../service/mod.ts";
 import type { Catalogue, Items } from "../resource/mod.ts";
 import {
   type Account,
@@ -34,7 +41,6 @@ import {
 } from "./account.ts";
 import type { AccountState, AccountStore, Claim, NewAccount, Removal } from "./account_store.ts";
 import {
-  EXAMPLE_ID,
   MAX_BATCH,
   MAX_LISTED,
   NO_IDEMPOTENCY_KEY,
@@ -76,7 +82,7 @@ const CURSOR = optional(
 export const APPLIED = named(
   "AppliedPlans",
   output({ checked: integer(0, MAX_APPLIED), changed: integer(0, MAX_APPLIED), next: nullable(text()) }, {
-    examples: [{ checked: MAX_APPLIED, changed: 3, next: EXAMPLE_ID }],
+    examples: [{ checked: MAX_APPLIED, changed: 3, next: EXAMPLE_ACCOUNT_ID }],
   }),
 );
 const ROTATION = rotation(
@@ -88,7 +94,7 @@ const COMMON = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 }
 
 /** The id in a path. An id of any other form gets 404, because no account can have it. */
 const ACCOUNT_ID: Schema<string> = {
-  ...text({ description: "The account's id", examples: [EXAMPLE_ID] }),
+  ...text({ description: "The account's id", examples: [EXAMPLE_ACCOUNT_ID] }),
   fromStrings([id = ""]) {
     if (/^\w{1,100}$/.test(id)) return id;
     throw accountNotFound(id);
@@ -557,7 +563,7 @@ function shownAccount({ account }: OperatorSchemas) {
 }
 
 function issuedKey({ issued }: OperatorSchemas, description: string) {
-  const paths = { Location: `${ACCOUNTS_PATH}/${EXAMPLE_ID}` };
+  const paths = { Location: `${ACCOUNTS_PATH}/${EXAMPLE_ACCOUNT_ID}` };
   return { 201: { description, body: issued, headers: ["Cache-Control", "Location"], paths } };
 }
 

@@ -6,7 +6,15 @@ import {
   type Schema,
   stringifyJson,
 } from "../web/schema.ts";
-import { type Catalogue, check, type Item, rebuild, type Resource } from "../resource/mod.ts";
+import {
+  type Catalogue,
+  check,
+  type Item,
+  MAX_ITEMS,
+  ownedSchemasOf,
+  rebuild,
+  type Resource,
+} from "../resource/mod.ts";
 import { type Client, onClient, type Target } from "./client.ts";
 import {
   type Arguments,
@@ -16,15 +24,6 @@ import {
   parseCount,
   UsageError,
 } from "./command_line.ts";
-import {
-  MAX_ITEMS,
-  ownedCreationOf,
-  ownedFieldsOf,
-  ownedItemOf,
-  ownedItemsOf,
-  ownedPatchOf,
-  pathOf,
-} from "./item_operations.ts";
 import { type Columns, printableJson, startTable } from "./table.ts";
 
 /** The option of an Idempotency-Key. */
@@ -43,34 +42,33 @@ export function itemCommands(catalogue: Pick<Catalogue, "title" | "resources">):
 /** The commands on a collection. Each name begins with that of the collection. */
 function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>>> {
   const { name, fields, readableBy, nouns: { an, one, many } } = resource;
-  const [path, ownedItem] = [pathOf(resource), ownedItemOf(resource)];
+  const { path, ...owned } = ownedSchemasOf(resource);
   const names = Object.keys(fields);
   const [signed] = Object.entries(fields).find(([, schema]) => canBeNegative(schema)) ?? [];
   const negative = signed === undefined ? "" : `; if N is negative, write --${optionOf(signed)}=-5`;
-  const ownedFields = ownedFieldsOf(resource);
   return {
     [`${name} list`]: {
       options: { json: {} },
       help: `list all ${many}: id, ${names.join(", ")}, the account that added each`,
       prepare({ options }, io) {
         return async (client) => {
-          const all = await client.list(`${path}?limit=${MAX_ITEMS}`, ownedItemsOf(resource));
+          const all = await client.list(`${path}?limit=${MAX_ITEMS}`, owned.list);
           const write = startTable(columnsOf(["id", ...names, "accountId"]), options.has("json"), io);
           for await (const item of all) await write(item);
         };
       },
     },
     [`${name} add`]: {
-      options: { ...optionsOf(ownedFields), [KEY]: { value: "KEY" } },
+      options: { ...optionsOf(owned.fields), [KEY]: { value: "KEY" } },
       help:
         `add ${an} for an account${readableBy === "owner" ? "" : " or, without --account-id, for none"}; ` +
         `with the same --${KEY}, it is safe to repeat${negative}`,
       prepare({ options }, { out }) {
-        const body = parseFields(ownedFields, ownedCreationOf(resource), options);
+        const body = parseFields(owned.fields, owned.creation, options);
         const [key] = options.get(KEY) ?? [];
         const headers = key === undefined ? {} : { "idempotency-key": key };
         return async (client) => {
-          const added = await client.call("POST", path, ownedItem, body, headers);
+          const added = await client.call("POST", path, owned.item, body, headers);
           await out(printableJson(stringifyJson(added)));
         };
       },
@@ -93,20 +91,20 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
 /** The command that changes an item. `note` follows its help. */
 function setCommand(resource: Resource, note: string): Command<Client> {
   const { schemas: { byOperators: { creation: fields } }, nouns: { an } } = resource;
-  const ownedItem = ownedItemOf(resource);
+  const owned = ownedSchemasOf(resource);
   return {
     words: ["ID"],
     options: optionsOf(fields),
     help: `update ${an} of any account${note}`,
     prepare({ name, words, options }, { out }) {
-      const target = `${pathOf(resource)}/${parseCount("ID", words[0])}`;
+      const target = `${owned.path}/${parseCount("ID", words[0])}`;
       if (options.size === 0) {
         const names = Object.keys(optionsOf(fields)).map((option) => `--${option}`);
         throw new UsageError(`${name} needs ${EITHER.format(names)}`);
       }
-      const patch = parseFields(fields, ownedPatchOf(resource), options);
+      const patch = parseFields(fields, owned.patch, options);
       return async (client) => {
-        const { accountId: _, ...item } = await client.call("PATCH", target, ownedItem, patch);
+        const { accountId: _, ...item } = await client.call("PATCH", target, owned.item, patch);
         await out(printableJson(stringifyJson(item)));
       };
     },

@@ -2,11 +2,10 @@ import type { Store } from "../engine/mod.ts";
 import { operation, Semaphore, valueResponse } from "../web/mod.ts";
 import { type Interface, openApiDocument, requiredHeader } from "../web/openapi.ts";
 import { ACCESS, ACCESS_ERRORS, INTERFACE, type Operation, PROXY_ERRORS } from "../service/mod.ts";
-import type { Catalogue, Items } from "../resource/mod.ts";
+import { type Catalogue, type Items, ownedItemOperations } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
-import type { AccountStore } from "../accounts/account_store.ts";
+import { type AccountStore, OWNERS } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_operations.ts";
-import { ownedItemOperations } from "./item_operations.ts";
 import type { Part } from "./part.ts";
 
 /** The stores that operators' operations use. */
@@ -70,7 +69,7 @@ export function operatorOperations(stores: OperatorStores): Operation[] {
   return [
     ...operatorAccountOperations(stores.accounts, { ...stores, removals }),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
-    ...stores.items.flatMap(ownedItemOperations),
+    ...stores.items.flatMap((items) => ownedItemOperations(items, OWNERS)),
   ];
 }
 

@@ -56,7 +56,6 @@ export { openCollections } from "./open.ts";
 export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
 export { createOnce, type Creation, once, type Reply, sweepReplies } from "./create_once.ts";
 export {
-  cursorAfter,
   type ItemOrder,
   type ItemPage,
   type ItemQuery,
@@ -70,7 +69,14 @@ export { ItemMetrics } from "./metrics.ts";
 export { type Owned, UnreadableItem } from "./stored_item.ts";
 export { exists, type ExistsOptions, unique, type UniqueOptions } from "./constraints.ts";
 export type { Change, Hook, HookOf, Item, RowCounts, Rule } from "./hook.ts";
-export { itemOperations, type ItemOperationsOptions, requireOneOrder, SORT } from "./operations.ts";
+export { itemOperations, type ItemOperationsOptions } from "./operations.ts";
+export {
+  MAX_ITEMS,
+  ownedItemOperations,
+  type OwnedSchemas,
+  ownedSchemasOf,
+  type Owners,
+} from "./operator_item_operations.ts";
 export {
   type Declaration,
   type ItemOf,
@@ -79,6 +85,5 @@ export {
   ResourceError,
   type RowKeys,
 } from "./resource.ts";
-export { patched, patchOf } from "./patch.ts";
 export { createdAt, ofService, updatedAt } from "./service_fields.ts";
 export type { Generations } from "./rows.ts";

@@ -14,3 +14,6 @@ export const ADDED_PARAMETERS: readonly string[] = [
   "Prefer",
   "sort",
 ];
+
+/** An account's id in examples. */
+export const EXAMPLE_ACCOUNT_ID = "acct_7f3kQ2mZ8xVb1LpR";

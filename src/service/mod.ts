@@ -9,7 +9,7 @@ export { ACCESS, ACCESS_ERRORS, needsToken, PROXY_ERRORS, STOPPING, UNAVAILABLE 
 export { BASE62, randomBase62 } from "./base62.ts";
 export type { Acting, Call, Changed, Operation } from "./call.ts";
 export type { Environment, Identity, KeyPrefixes } from "./identity.ts";
-export { ADDED_PARAMETERS, BASE_PATH, INTERFACE } from "./interface.ts";
+export { ADDED_PARAMETERS, BASE_PATH, EXAMPLE_ACCOUNT_ID, INTERFACE } from "./interface.ts";
 export { limitHeaders, type LimitOf, type OwnLimit, UsedUp, usedUp } from "./own_limit.ts";
 export type { Plans } from "./plans.ts";
 export { LIMIT_HEADER_NAMES, MAX_ID_LENGTH, SERVICE_HEADERS } from "./response_headers.ts";

@@ -1,7 +1,6 @@
 // Sign-up, and the keys of accounts.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { countRotation } from "../../src/accounts/account.ts";
-import { randomBase62 } from "../../src/service/mod.ts";
 import { hashApiKey } from "../../src/accounts/api_key.ts";
 import { sweepCounts, sweepSignUps } from "../../src/accounts/sign_up.ts";
 import { DAY, HOUR } from "../../src/base/time.ts";
@@ -340,18 +339,6 @@ Deno.test("KeyForm.accepts() detects every mistyped character, and every swap of
         assert(!KEYS.accepts(wrong, "staging"), `${key} ${wrong}`);
       }
     }
-  }
-});
-
-Deno.test("randomBase62() draws all characters equally often, for any length", () => {
-  for (const length of [0, 1, 16, 500]) {
-    assertMatch(randomBase62(length), new RegExp(`^[0-9A-Za-z]{${length}}$`));
-  }
-  const drawn = Map.groupBy(randomBase62(310_000), (character) => character);
-  assertEquals(drawn.size, 62);
-  // Within seven standard deviations; a byte modulo 62 would draw the first eight 6,055 times.
-  for (const [character, { length }] of drawn) {
-    assert(Math.abs(length - 5_000) < 491, `${character} ${length}`);
   }
 });
 

@@ -2,13 +2,12 @@
 import { ACCESS, needsToken } from "../../src/service/mod.ts";
 import { MINUTE } from "../../src/base/mod.ts";
 import { accountKey } from "../../src/accounts/account.ts";
+import { OWNERS } from "../../src/accounts/account_store.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { encodeJson, Transactions, Versions } from "../../src/engine/mod.ts";
-import { ownedItemOperations } from "../../src/operator/item_operations.ts";
-import { type Catalogue, Items } from "../../src/resource/mod.ts";
-import { itemOperations } from "../../src/resource/operations.ts";
+import { type Catalogue, itemOperations, Items, ownedItemOperations } from "../../src/resource/mod.ts";
 import { OWN } from "../catalogue/operations.ts";
 import type { HarnessRequest } from "./client.ts";
 import { OPERATOR_TOKEN } from "./desk.ts";
@@ -150,7 +149,10 @@ const DERIVED = new Set(
       versions: new Versions(store),
       resources: RESOURCES,
     });
-    return [...itemOperations(items, { publicUrl: undefined, maxBytes: 0 }), ...ownedItemOperations(items)];
+    return [
+      ...itemOperations(items, { publicUrl: undefined, maxBytes: 0 }),
+      ...ownedItemOperations(items, OWNERS),
+    ];
   }).map(({ id }) => id),
 );
 

@@ -1,7 +1,9 @@
+import type { Decided, Transaction } from "../engine/mod.ts";
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import {
   ApiError,
   createResponse,
+  type ErrorKind,
   ERRORS,
   invalidRequest,
   NO_STORE,
@@ -21,22 +23,15 @@ import {
   stringifyJson,
   text,
 } from "../web/schema.ts";
-import { ACCESS, type Call, type Operation } from "../service/mod.ts";
-import {
-  type Added,
-  createOnce,
-  type Item,
-  type Items,
-  type Owned,
-  patched,
-  patchOf,
-  requireOneOrder,
-  type Resource,
-  SORT,
-} from "../resource/mod.ts";
-import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
-import { addingFor } from "../accounts/account_store.ts";
-import { EXAMPLE_ID } from "../accounts/account_view.ts";
+import { ACCESS, type Call, EXAMPLE_ACCOUNT_ID, type Operation } from "../service/mod.ts";
+import { createOnce } from "./create_once.ts";
+import type { Item } from "./hook.ts";
+import type { Items } from "./items.ts";
+import type { Added } from "./items_in.ts";
+import { requireOneOrder, SORT } from "./operations.ts";
+import { patched, patchOf } from "./patch.ts";
+import type { Resource } from "./resource.ts";
+import type { Owned } from "./stored_item.ts";
 
 /** Maximum number of items in a page. */
 export const MAX_ITEMS = 500;
@@ -46,54 +41,59 @@ type OwnedItem = Item & { readonly accountId?: string };
 
 const ACCOUNT_ID = text({ max: 100, description: "The account that it belongs to" });
 
-/** Path of the items of all accounts. */
-export function pathOf({ path }: Resource): string {
-  return `/operator${path}`;
+/** Where operators' operations on a collection are, and their schemas, which have the account of each item. */
+export interface OwnedSchemas {
+  /** The path of the collection. */
+  readonly path: string;
+  readonly item: Schema<OwnedItem>;
+  readonly list: Schema<readonly OwnedItem[]>;
+  /** The fields of an item to add for an account or, if everyone may read it, for none. */
+  readonly fields: Members;
+  readonly creation: Schema<JsonObject>;
+  readonly patch: Schema<JsonObject>;
 }
 
-/** The schema of an item with its account. */
-export function ownedItemOf({ item, schemas }: Resource): Schema<OwnedItem> {
-  return named(`Owned${item}`, output({ ...schemas.members, accountId: optional(text()) }));
+/** What operators' operations need to know about the accounts that items belong to. */
+export interface Owners {
+  /** The error if there is no such account. */
+  readonly notFound: ErrorKind;
+  /** A transaction that first requires an open account, and keeps it from being removed as unused. */
+  readonly addingFor: <Result extends Decided>(
+    id: string,
+    transaction: Transaction<Result>,
+  ) => Transaction<Result>;
 }
 
-/** The fields of an item to add for an account or, if everyone may read it, for none. */
-export function ownedFieldsOf({ schemas, readableBy }: Resource): Members {
-  return {
-    ...schemas.byOperators.creation,
+/** Path and schemas of operators' operations on a collection. */
+export function ownedSchemasOf({ path, item, items, schemas, examples, readableBy }: Resource): OwnedSchemas {
+  const { byOperators } = schemas;
+  const fields = {
+    ...byOperators.creation,
     accountId: readableBy === "owner" ? ACCOUNT_ID : optional(ACCOUNT_ID),
+  };
+  const owned = named(`Owned${item}`, output({ ...schemas.members, accountId: optional(text()) }));
+  const example = { ...examples.item, accountId: EXAMPLE_ACCOUNT_ID };
+  return {
+    path: `/operator${path}`,
+    item: owned,
+    list: named(`Owned${items}`, list(owned, MAX_ITEMS)),
+    fields,
+    creation: named(`Owned${item}Creation`, object(fields, { examples: [example] })),
+    patch: named(
+      `Owned${item}Patch`,
+      object({ ...byOperators.patch, accountId: optional(ACCOUNT_ID) }, byOperators.patchText),
+    ),
   };
 }
 
-/** The schema of an item to add, with its account. */
-export function ownedCreationOf(resource: Resource): Schema<JsonObject> {
-  const { item, examples } = resource;
-  return named(
-    `Owned${item}Creation`,
-    object(ownedFieldsOf(resource), { examples: [{ ...examples.item, accountId: EXAMPLE_ID }] }),
-  );
-}
-
-/** The schema of a change to an item, with its account. */
-export function ownedPatchOf({ item, schemas: { byOperators } }: Resource): Schema<JsonObject> {
-  return named(
-    `Owned${item}Patch`,
-    object({ ...byOperators.patch, accountId: optional(ACCOUNT_ID) }, byOperators.patchText),
-  );
-}
-
-/** The schema of a page of items with their accounts. */
-export function ownedItemsOf(resource: Resource): Schema<readonly OwnedItem[]> {
-  return named(`Owned${resource.items}`, list(ownedItemOf(resource), MAX_ITEMS));
-}
-
 /** Operators' operations on the items of all accounts. */
-export function ownedItemOperations(items: Items): Operation[] {
+export function ownedItemOperations(items: Items, owners: Owners): Operation[] {
   const { resource } = items;
   const { errors, nouns: { an, one } } = resource;
-  const owned = ownedItemOf(resource);
+  const owned = ownedSchemasOf(resource);
   const ofItem = {
     ...commonOf(resource),
-    path: `${pathOf(resource)}/{${resource.id}}`,
+    path: `${owned.path}/{${resource.id}}`,
     params: { [resource.id]: integer(1, Number.MAX_SAFE_INTEGER) },
   } as const;
 
@@ -106,9 +106,9 @@ export function ownedItemOperations(items: Items): Operation[] {
     description:
       "Fields that you leave out stay as they are. An `id` is ignored, and `accountId` must be the one that the " +
       `${one} has, so that you can send back what you read.`,
-    body: patchOf(ownedPatchOf(resource), resource.schemas.byOperators.patch),
+    body: patchOf(owned.patch, resource.schemas.byOperators.patch),
     bodyType: "application/merge-patch+json",
-    answers: { 200: { description: `The updated ${one}`, body: owned, headers: ["Cache-Control"] } },
+    answers: { 200: { description: `The updated ${one}`, body: owned.item, headers: ["Cache-Control"] } },
   }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
     const { accountId, ...change } = body.change;
     let before: Item | undefined;
@@ -153,42 +153,43 @@ export function ownedItemOperations(items: Items): Operation[] {
     return new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
   }
 
-  return [listItems(items), createItem(items), updateItem, deleteItem];
+  return [listItems(items), createItem(items, owners), updateItem, deleteItem];
 }
 
-function createItem(items: Items): Operation {
+function createItem(items: Items, owners: Owners): Operation {
   const { resource } = items;
+  const owned = ownedSchemasOf(resource);
   const { nouns: { an, one } } = resource;
   const id = `createOwned${resource.item}`;
   return operation({
     ...commonOf(resource),
     id,
     method: "POST",
-    path: pathOf(resource),
+    path: owned.path,
     summary: `Add ${an} for any account`,
     description: resource.readableBy === "owner"
       ? `Adds ${an} that only the account can see.`
       : `Adds ${an}. Without \`accountId\`, it belongs to no account.`,
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
-    body: ownedCreationOf(resource),
+    body: owned.creation,
     answers: {
       201: {
         description: `The created ${one}`,
-        body: ownedItemOf(resource),
+        body: owned.item,
         headers: ["Location", "Cache-Control", "Idempotency-Replayed"],
-        paths: { Location: `${pathOf(resource)}/1` },
+        paths: { Location: `${owned.path}/1` },
       },
     },
-    errors: [ERRORS.idempotency_key_reused, ACCOUNT_NOT_FOUND, ...items.errors.put],
+    errors: [ERRORS.idempotency_key_reused, owners.notFound, ...items.errors.put],
   }, async ({ headers, body, bytes }, call: Call) => {
     const { accountId, ...fields } = body;
     const ownerId = typeof accountId === "string" ? accountId : "";
     const creation = items.adding(fields, call.acting, ownerId);
     const response = await createOnce<Added>(headers["Idempotency-Key"], call, {
-      ...{ operation: id, bytes, body, fields: ownedFieldsOf(resource) },
-      creation: ownerId === "" ? creation : addingFor(ownerId, creation),
+      ...{ operation: id, bytes, body, fields: owned.fields },
+      creation: ownerId === "" ? creation : owners.addingFor(ownerId, creation),
       reply({ item }) {
-        const location = `${call.base}${pathOf(resource)}/${item.id}`;
+        const location = `${call.base}${owned.path}/${item.id}`;
         const body = stringifyJson(withOwner({ item, ownerId }));
         return { status: 201, headers: { ...NO_STORE, location }, body };
       },
@@ -202,8 +203,8 @@ function createItem(items: Items): Operation {
 
 function listItems(items: Items): Operation {
   const { resource } = items;
+  const { path, list: page } = ownedSchemasOf(resource);
   const { many } = resource.nouns;
-  const path = pathOf(resource);
   return operation({
     ...commonOf(resource),
     id: `listOwned${resource.items}`,
@@ -220,7 +221,7 @@ function listItems(items: Items): Operation {
     answers: {
       200: {
         description: `A page of ${many}`,
-        body: ownedItemsOf(resource),
+        body: page,
         headers: ["Link", "Cache-Control"],
       },
     },
