@@ -74,6 +74,8 @@ function counted(
         if (sum > 0) write.set(countOf(id), encodeJson(sum));
         else write.delete(countOf(id));
       };
+      // Got before anything refuses, so that the first run finds all rows.
+      const left = isId(from) ? countIn(rows.get(countOf(from))) - 1 : 0;
       if (to !== undefined) {
         const count = isId(to) ? countIn(rows.get(countOf(to))) : 0;
         // While others refer to an item, it is there. Whether the account may read it follows from its own row alone.
@@ -81,7 +83,7 @@ function counted(
         if (!isKnown) requireItem(isId(to) ? rows.get(itemOf(to)) : null, change);
         add(to, count + 1);
       }
-      if (isId(from)) add(from, countIn(rows.get(countOf(from))) - 1);
+      if (isId(from)) add(from, left);
     },
     reverse: {
       of: of.name,

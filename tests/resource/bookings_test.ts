@@ -308,6 +308,19 @@ Deno.test("a hook gets the account of the item, whoever changes it, and the time
   ]);
 });
 
+Deno.test("a change of a reference finds all its rows in its first run, so they are read at once", async () => {
+  await using office = await Office.open();
+  await office.addRooms(1);
+  await office.book(office.ann, CONFIRMED);
+  const reads: string[][] = [];
+  const read = (keys: readonly Deno.KvKey[]) => void reads.push(keys.map(([table]) => String(table)));
+  await using other = office.beside({ disturbance: { read } });
+
+  await other.fetch("PATCH /v1/bookings/1", { key: office.ann, json: { roomId: 2 } });
+
+  assertEquals(reads.filter((tables) => tables.includes("own")).map((tables) => tables.length), [6]);
+});
+
 Deno.test("a change that another one precedes reads the rows of hooks again, so references stay counted", async () => {
   await using office = await Office.open();
   await office.addRooms(2);
