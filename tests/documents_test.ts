@@ -18,6 +18,7 @@ import { interfaceForClients } from "../src/app/document.ts";
 import { SAMPLES } from "./support/operations.ts";
 import { OF_THINGS } from "./support/things.ts";
 import { readFaults, withFault } from "./faults.ts";
+import { linesOfParts } from "./lines.ts";
 import { duration, readGuides } from "./tables.ts";
 
 const { bounds: { values, levels }, maxBytes, stallMs, timeoutMs } = BODY_RULES;
@@ -91,6 +92,16 @@ Deno.test("blocks and names of the guides are current: if not, run deno task doc
   const outdated = (await readGuides()).filter(({ text, current }) => text !== current);
 
   assertEquals(outdated.map(({ path }) => path), []);
+});
+
+Deno.test("src/README.md says how much code there is", async () => {
+  const rows = (await read("src/README.md")).split("\n");
+  const wrong = Object.entries(await linesOfParts()).filter(([part, lines]) => {
+    const [, , stated = ""] = rows.find((row) => row.startsWith(`| ${part}`))?.split("|") ?? [];
+    return !(Math.abs(Number(stated.replace(",", "")) - lines) <= Math.max(100, lines / 20));
+  });
+
+  assertEquals(wrong, []);
 });
 
 Deno.test("every task that runs tests limits their time", async () => {

@@ -1,4 +1,4 @@
-// The first call in README.md, in three languages, from the declaration of a collection.
+// The first call in README.md, for curl and in TypeScript, from the declaration of a collection.
 import { CATALOGUE } from "../src/catalogue/catalogue.ts";
 import { SHIPPED } from "./process/shipped.ts";
 import { withDefaults } from "../src/resource/resource.ts";
@@ -45,30 +45,4 @@ await fetch(url, { method: "POST", headers, body: JSON.stringify(item) });
 }const response = await fetch(\`\${url}${QUERY}\`, { headers });
 console.table(await response.json());
 \`\`\`
-
-Or, in Python, save this as \`${name}.py\` and run \`python3 ${name}.py\`:
-
-\`\`\`py
-import json, os
-from urllib.request import Request, urlopen
-url = "${URL}"
-headers = {"Authorization": f"Bearer {os.environ['KEY']}", "Content-Type": "application/json"}
-${
-  CAN_ADD
-    ? `body = json.dumps(${inPython(EXAMPLE)}).encode()\nurlopen(Request(url, body, headers))\n`
-    : ""
-}for item in json.load(urlopen(Request(f"{url}${QUERY}", headers=headers))):
-    print(item)
-\`\`\`
 `;
-
-/** A value from JSON as Python writes it. */
-function inPython(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(inPython).join(", ")}]`;
-  if (typeof value === "object" && value !== null) {
-    return `{${
-      Object.entries(value).map(([key, own]) => `${JSON.stringify(key)}: ${inPython(own)}`).join(", ")
-    }}`;
-  }
-  return { true: "True", false: "False", null: "None" }[String(value)] ?? JSON.stringify(value);
-}

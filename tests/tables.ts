@@ -5,8 +5,7 @@ import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
 import { HOURLY } from "../src/accounts/sign_up.ts";
 import { slugOf } from "../src/app/service.ts";
 import { ANONYMOUS_LIMIT } from "../src/limits/anonymous.ts";
-import { strikesToBan, UNAWARE } from "../src/limits/strikes.ts";
-import { FIRST_BAN, LONGEST_BAN } from "../src/limits/usage.ts";
+import { FIRST_BAN } from "../src/limits/usage.ts";
 import { ACCESS } from "../src/service/mod.ts";
 import { inWords } from "../src/web/deprecation.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HOURS } from "../src/web/headers.ts";
@@ -140,19 +139,11 @@ ${removals.join("\n")}`;
 function limits(): string {
   return `
 Limits are exact: an account never gets a single request more than its plan allows, no matter how many processes serve
-it. Minutes and days follow the UTC clock. Every request under \`/v1\` counts toward both, even if it fails, except
-\`OPTIONS\`, \`/v1/openapi.json\`, requests that a limit or a ban refuses, and rotations that are served nevertheless, up
-to ${MAX_ROTATIONS} an hour. After a 429, wait \`Retry-After\` seconds. Refused requests that arrive more than
-${duration(UNAWARE)} after the first 429 of a minute count toward a ban. With ${
-    strikesToBan({ minute: 1 })
-  } times as
-many of them in that minute as the limit per minute allows, the account is banned for ${
+it. Minutes and days follow the UTC clock. After a 429, wait \`Retry-After\` seconds. An account that goes on
+sending requests is banned for ${
     duration(FIRST_BAN)
-  }. Each
-further ban within a day is twice as long, up to ${
-    duration(LONGEST_BAN)
-  }. Without a valid key, an address gets
-${ANONYMOUS_LIMIT} requests a minute and ${HOURLY.count} sign-ups an hour.`;
+  }, and for longer each time. Without a valid key, an address gets
+${ANONYMOUS_LIMIT} requests a minute and ${HOURLY.count} sign-ups an hour. The guide for clients says what counts.`;
 }
 
 function operationsTable(operations: readonly DeclaredOperation[]): Table {
