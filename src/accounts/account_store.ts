@@ -64,7 +64,7 @@ export interface AccountStoreOptions {
   readonly environment: Environment;
   readonly keys: KeyForm;
   /** The usage of an account as it is shown; by default the stored one. */
-  readonly usageOf?: (state: AccountState) => Usage;
+  readonly usageOf?: ((state: AccountState) => Usage) | undefined;
   /** Called with each account that a page leaves out. */
   readonly report?: (fault: CorruptRow) => void;
 }

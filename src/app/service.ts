@@ -1,19 +1,17 @@
-import { Transactions, Versions } from "../engine/mod.ts";
+import type { Transactions } from "../engine/mod.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import type { Operation } from "../service/mod.ts";
 import {
   type Generations,
   itemOperations,
   type Items,
-  itemsOf,
   sweepGenerations,
   sweepReplies,
 } from "../resource/mod.ts";
-import { type Account, ACCOUNTS, ACCOUNTS_VERSION } from "../accounts/account.ts";
+import { type Account, ACCOUNTS } from "../accounts/account.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
-import { AccountStore } from "../accounts/account_store.ts";
+import type { AccountStore } from "../accounts/account_store.ts";
 import { clientSchemas } from "../accounts/account_view.ts";
-import { KeyForm } from "../accounts/api_key.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation, type MetricsOptions } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
@@ -26,6 +24,7 @@ import { documentOperations } from "./document.ts";
 import { healthOperations } from "./health.ts";
 import { errorRecord } from "./log.ts";
 import { requireValidOperations } from "./operations.ts";
+import { createStores } from "./stores.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 import { WrongTokens } from "./wrong_tokens.ts";
@@ -71,11 +70,14 @@ export function createService(options: ServiceOptions): Service {
     options;
   const { allowedOrigins, clock, clientAddress, log, metrics, inFlight } = options;
   const realm = slugOf(catalogue.title, "-");
-  const keys = new KeyForm(catalogue);
-  const versions = new Versions(store, { maxStalenessMs });
-  const accountsRow = versions.watch(ACCOUNTS_VERSION);
-  const transactions = new Transactions(store, { clock });
-  const permits = new Permits({
+  const stores = createStores({
+    ...{ store, catalogue, environment, clock, generations, maxStalenessMs },
+    metrics: metrics.items,
+    usageOf: (state) => permits.usageOf(state),
+    report: (fault, from) => log.error(errorRecord(fault, clock(), from)),
+  });
+  const { versions, accountsRow, transactions, keys, accounts, items } = stores;
+  const permits: Permits<Account> = new Permits({
     ...{ store, transactions, clock },
     holders: ACCOUNTS,
     metrics: metrics.limits,
@@ -84,15 +86,6 @@ export function createService(options: ServiceOptions): Service {
       log.event({ time, event: "ban", accountId, until: new Date(until).toISOString() });
     },
   });
-  const accounts = new AccountStore(store, accountsRow, {
-    environment,
-    keys,
-    usageOf: (state) => permits.usageOf(state),
-    report: (fault) => log.error(errorRecord(fault, clock(), "accounts")),
-  });
-  const shared = { store, transactions, versions, generations };
-  const report = (fault: Error) => log.error(errorRecord(fault, clock(), "items"));
-  const items = itemsOf(catalogue, { ...shared, metrics: metrics.items, report });
   const wrongTokens = new WrongTokens(log, clock);
   const { operations, idsOfParts } = operationsOf(options, { accounts, items, permits });
   requireValidOperations(operations, idsOfParts);
@@ -108,7 +101,7 @@ export function createService(options: ServiceOptions): Service {
     }),
     async settle() {
       wrongTokens.settle();
-      await Promise.all([permits.settle(), ...items.map(({ ids }) => ids.settle())]);
+      await Promise.all([permits.settle(), stores.close()]);
     },
     sweeps: sweepsOf(options, accounts, transactions),
   };

@@ -1,8 +1,5 @@
-import { isUrl, MEMORY, OpenError, openStore, type Store, Transactions, Versions } from "../engine/mod.ts";
-import { type Catalogue, itemsOf, openCollections, ResourceError } from "../resource/mod.ts";
-import { ACCOUNTS_VERSION } from "../accounts/account.ts";
-import { AccountStore } from "../accounts/account_store.ts";
-import { KeyForm } from "../accounts/api_key.ts";
+import { isUrl, MEMORY, OpenError, openStore, type Store } from "../engine/mod.ts";
+import { type Catalogue, openCollections, ResourceError } from "../resource/mod.ts";
 import { accountCommands } from "../operator/account_commands.ts";
 import { backUp, restore } from "../operator/backup.ts";
 import { Client, onClient, remoteFetch, type Target } from "../operator/client.ts";
@@ -20,6 +17,7 @@ import { operatorOperations } from "../operator/operations.ts";
 import type { CopyOptions } from "../operator/store_copy.ts";
 import { CATALOGUE, DEFAULT_KV_PATH } from "../catalogue/catalogue.ts";
 import { PARTS } from "../catalogue/parts.ts";
+import { createStores } from "../app/stores.ts";
 import { VERSION } from "../app/version.ts";
 import { type Config, ConfigError, readConfig, type Variables } from "./config.ts";
 import { BROKEN_PIPE, onStopSignal, print, printOutput, readLines } from "./process.ts";
@@ -134,21 +132,12 @@ async function operate(
   { clock, err }: CommandIo,
 ): Promise<void> {
   const generations = await openCollections(store, catalogue, { create: false });
-  const versions = new Versions(store);
-  const transactions = new Transactions(store, { clock });
-  const keys = new KeyForm(catalogue);
-  const shared = { store, transactions, versions, generations };
-  const report = ({ message }: Error) => err(`${message}.`);
-  const items = itemsOf(catalogue, { ...shared, report });
-  const operations = operatorOperations({
-    catalogue,
-    accounts: new AccountStore(store, versions.watch(ACCOUNTS_VERSION), { environment, keys, report }),
-    items,
-    store,
-    parts: PARTS,
+  const { accounts, items, transactions, close } = createStores({
+    ...{ store, catalogue, environment, clock, generations },
+    report: ({ message }) => err(`${message}.`),
   });
-  await work(new Client(localFetch(operations, { transactions, clock })))
-    .finally(() => Promise.all(items.map(({ ids }) => ids.settle())));
+  const operations = operatorOperations({ store, catalogue, accounts, items, parts: PARTS });
+  await work(new Client(localFetch(operations, { transactions, clock }))).finally(close);
 }
 
 /** Works on the store's file. SIGINT and SIGTERM stop it. These commands may read only two environment variables. */

@@ -80,7 +80,7 @@ export interface ItemsOptions {
   readonly resources?: readonly Resource[];
   /** By default, no collection was ever rebuilt. */
   readonly generations?: Generations | undefined;
-  readonly metrics?: ItemMetrics;
+  readonly metrics?: ItemMetrics | undefined;
   /**
    * Called once with each item that lists leave out, if rows may remain of one that was deleted, and with what hooks
    * throw while an account is deleted.
