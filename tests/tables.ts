@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { MAX_ROTATIONS } from "../src/accounts/account.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
+import { MAX_ADDED_KEYS } from "../src/accounts/added_keys.ts";
 import { HOURLY } from "../src/accounts/sign_up.ts";
 import { slugOf } from "../src/app/service.ts";
 import { ANONYMOUS_LIMIT } from "../src/limits/anonymous.ts";
@@ -25,6 +26,8 @@ type Table = readonly (readonly string[])[];
 
 const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const;
 const LIST = new Intl.ListFormat("en");
+/** The key that an operation needs, by its scope. */
+const KEYS = { read: "`read`", write: "`read/write`", manage: "the first" } as const;
 const ROOT = `${import.meta.dirname}/..`;
 /** The adopter's: only its blocks are written, and it need not have any. */
 const README = "README.md";
@@ -130,8 +133,9 @@ ${
       : ""
   }
 - After a rotation, the old key stays valid for ${GRACE_SECONDS} seconds. **If a key has leaked, send
-  \`{"graceSeconds":0}\`**, and every earlier key stops working immediately. This works, uncharged, even if the limits
+  \`{"graceSeconds":0}\`**, and every other key stops working immediately. This works, uncharged, even if the limits
   are used up or the account is banned, up to ${MAX_ROTATIONS} times an hour.
+- An account can have ${MAX_ADDED_KEYS} further keys with the scope \`read\` or \`read/write\`, which the column *key* shows.
 ${removals.join("\n")}`;
 }
 
@@ -150,13 +154,13 @@ function operationsTable(operations: readonly DeclaredOperation[]): Table {
   const isForClients = ({ tag, access }: DeclaredOperation) =>
     tag !== undefined && access !== ACCESS.operator;
   const rows = operations.filter(isForClients).map((operation) => {
-    const { summary, deprecated, isExtension, access } = operation;
+    const { summary, deprecated, isExtension, access, scope } = operation;
     const name = `${summary}${deprecated ? " (deprecated)" : ""}${
       isExtension && CATALOGUE.interface.original ? " \\*" : ""
     }`;
     const responses = Object.entries(operation.answers).filter(([status]) => Number(status) < 300)
       .map(([status, { description }]) => `${status}: ${lower(description)}`);
-    return [name, requestOf(operation), responses.join("; "), access === ACCESS.key ? "yes" : "no"];
+    return [name, requestOf(operation), responses.join("; "), access === ACCESS.key ? KEYS[scope] : "no"];
   });
   return [["operation", "request", "response", "key"], ...rows];
 }

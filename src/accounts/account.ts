@@ -4,9 +4,10 @@ import { ApiError, type ErrorKind } from "../web/mod.ts";
 import { BIDI_CONTROLS, nameText, type Schema, shownName } from "../web/schema.ts";
 import type { Holders, Limits } from "../limits/mod.ts";
 import { type Environment, type OwnLimit, usedUp } from "../service/mod.ts";
+import { type AddedKey, isFirstKey, type OwnKeys, validKeysOf } from "./added_keys.ts";
 
-/** The number of key rotations by clients in an hour (UTC). */
-export interface Rotations {
+/** A number of changes by clients in an hour (UTC). */
+export interface HourCount {
   /** Hours since the epoch. */
   readonly hour: number;
   readonly count: number;
@@ -33,11 +34,29 @@ const ROTATIONS: OwnLimit = {
   reason: (count) => `An account's key can be rotated at most ${count} times in an hour.`,
 };
 
+/** Maximum number of keys that clients add to an account in an hour. */
+export const MAX_ADDITIONS = 10;
+/** The error for accounts that add keys too often. */
+export const KEY_ADDITIONS_LIMIT: ErrorKind = {
+  code: "key_additions_limit",
+  status: 429,
+  means: "The account has added too many keys in this hour (UTC).",
+  todo: "Use the keys that it has, or try again after Retry-After. This request counted.",
+};
+const ADDITIONS: OwnLimit = {
+  of: "account",
+  name: "hour",
+  count: MAX_ADDITIONS,
+  ms: HOUR,
+  kind: KEY_ADDITIONS_LIMIT,
+  reason: (count) => `At most ${count} keys can be added to an account in an hour.`,
+};
+
 /**
- * An account has a name, a plan and one API key, which can be rotated. Usage, strikes and bans belong to the account,
- * so a rotation does not reset them.
+ * An account has a name, a plan and API keys: the first one, which can be rotated, and added ones. Usage, strikes and
+ * bans belong to the account, so keys share them, and a rotation does not reset them.
  */
-export interface Account {
+export interface Account extends OwnKeys {
   readonly id: string;
   readonly name: string;
   readonly environment: Environment;
@@ -51,12 +70,10 @@ export interface Account {
   /** When an operator suspended the account. Its requests are refused, and its keys are kept. */
   readonly suspendedAt: number | null;
   readonly closedAt: number | null;
-  /** SHA-256 of the API key, in hex. */
-  readonly keyHash: string;
-  /** The previous key, which is valid until `expiresAt`. */
-  readonly previousKey: { readonly hash: string; readonly expiresAt: number } | null;
   /** Missing before the first rotation. */
-  readonly rotations?: Rotations;
+  readonly rotations?: HourCount;
+  /** Missing before a client adds the first key. */
+  readonly keyAdditions?: HourCount;
   /** Unique, so that creating the account can safely be repeated. Clients do not see it. See {@linkcode referenceOf}. */
   readonly reference?: string;
 }
@@ -90,15 +107,19 @@ export interface Issued {
 /** The row whose version changes when an account is changed or removed. Requests do not change it. */
 export const ACCOUNTS_VERSION: Deno.KvKey = ["versions", "access"];
 
-/** Whether the key with this hash is valid for the account at `now`, suspended or not. */
-export function hasKey({ closedAt, keyHash, previousKey }: Account, hash: string, now: number): boolean {
-  if (closedAt !== null) return false;
-  return hash === keyHash || (hash === previousKey?.hash && now < previousKey.expiresAt);
+/** A valid key of an account: the first one or, until its grace period ends, the predecessor of that; or an added one. */
+export type ValidKey = "first" | AddedKey;
+
+/** The key with this hash if it is valid for the account at `now`, suspended or not; otherwise undefined. */
+export function keyWith(account: Account, hash: string, now: number): ValidKey | undefined {
+  if (account.closedAt !== null) return undefined;
+  if (isFirstKey(account, hash, now)) return "first";
+  return validKeysOf(account, now).find((key) => key.hash === hash);
 }
 
-/** Hashes of the account's keys: the latest and, if there is one, the previous. */
-export function keyHashesOf({ keyHash, previousKey }: Account): string[] {
-  return previousKey ? [keyHash, previousKey.hash] : [keyHash];
+/** Whether the key with this hash is valid for the account at `now`, suspended or not. */
+export function hasKey(account: Account, hash: string, now: number): boolean {
+  return keyWith(account, hash, now) !== undefined;
 }
 
 /** When the previous key expires (ISO 8601); null if it is not valid at `now`. */
@@ -203,16 +224,21 @@ export class AccountExists extends ApiError {
   }
 }
 
-/**
- * Counts a rotation at `now` (ms since the epoch). If a clock that is ahead has already begun the next hour, that hour
- * continues.
- *
- * @throws {ApiError} `rotation_limit`.
- */
-export function countRotation(before: Rotations | undefined, now: number): Rotations {
+/** Counts a rotation at `now` (ms since the epoch). @throws {ApiError} `rotation_limit` */
+export function countRotation(before: HourCount | undefined, now: number): HourCount {
+  return countIn(ROTATIONS, before, now);
+}
+
+/** Counts the addition of a key at `now` (ms since the epoch). @throws {ApiError} `key_additions_limit` */
+export function countAddition(before: HourCount | undefined, now: number): HourCount {
+  return countIn(ADDITIONS, before, now);
+}
+
+/** Counts a change. If a clock that is ahead has already begun the next hour, that hour continues. */
+function countIn(limit: OwnLimit, before: HourCount | undefined, now: number): HourCount {
   const hour = Math.floor(now / HOUR);
   const continues = before?.hour === hour || before?.hour === hour + 1;
   const current = before && continues ? before : { hour, count: 0 };
-  if (current.count >= MAX_ROTATIONS) throw usedUp(ROTATIONS, (current.hour + 1) * HOUR, now);
+  if (current.count >= limit.count) throw usedUp(limit, (current.hour + 1) * HOUR, now);
   return { ...current, count: current.count + 1 };
 }

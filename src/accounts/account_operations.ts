@@ -1,4 +1,3 @@
-import { bearerToken } from "../web/headers.ts";
 import { createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
 import type { Parsed } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
@@ -13,12 +12,15 @@ import {
   type USAGE_DAYS,
   viewOf,
 } from "./account_view.ts";
-import { hashApiKey, invalidApiKey } from "./api_key.ts";
+import { invalidApiKey } from "./api_key.ts";
+import { keyHashIn } from "./bearer.ts";
+import { addedKeyOperations } from "./key_operations.ts";
+import { keptKeysOf, usedKeyOf } from "./key_view.ts";
 
 /** Operations on the account of an API key. */
 export const ACCOUNT_TAG: Tag = {
   name: "Account",
-  description: "The account of an API key: its limits, usage and key",
+  description: "The account of an API key: its limits, usage and keys",
 };
 const PATH = "/v1/account";
 const COMMON = { access: ACCESS.key, tag: ACCOUNT_TAG, isExtension: true } as const;
@@ -48,13 +50,16 @@ export function accountOperations(
       id: "getAccount",
       method: "GET",
       path: PATH,
+      isUnrestricted: true,
       summary: "Get the account, its limits and usage",
       answers: { 200: { description: "The account", body: schemas.ownAccount, headers: ["Cache-Control"] } },
     },
-    async (_input, { accountId, now }: Call) =>
-      valueResponse<Parsed<ClientSchemas["ownAccount"]>>(
-        ownViewOf(viewOf(known(await accounts.find(accountId)), now)),
-      ),
+    async (_input, { request, accountId, now }: Call) => {
+      const state = known(await accounts.find(accountId));
+      const key = usedKeyOf(state.holder, keyHashIn(request), now);
+      if (key === undefined) throw invalidApiKey(realm);
+      return valueResponse<Parsed<ClientSchemas["ownAccount"]>>({ ...ownViewOf(viewOf(state, now)), key });
+    },
   );
 
   const closeAccount = operation({
@@ -62,6 +67,7 @@ export function accountOperations(
     id: "closeAccount",
     method: "DELETE",
     path: PATH,
+    scope: "manage",
     summary: "Close the account",
     description: "Closes the account permanently. Its API keys stop working; its items stay.",
     answers: { 204: { description: "The account was closed" } },
@@ -76,6 +82,7 @@ export function accountOperations(
       id: "getUsage",
       method: "GET",
       path: `${PATH}/usage`,
+      isUnrestricted: true,
       summary: "Get usage per day",
       description: "Returns one entry per day (UTC), starting with today.",
       ...OF_DAYS,
@@ -86,7 +93,8 @@ export function accountOperations(
       ),
   );
 
-  return [getAccount, rotateKey(accounts, schemas, known), getUsage, closeAccount];
+  const ofKeys = addedKeyOperations(accounts, schemas, { common: COMMON, path: `${PATH}/keys`, known });
+  return [getAccount, rotateKey(accounts, schemas, known), ...ofKeys, getUsage, closeAccount];
 }
 
 function rotateKey(
@@ -99,29 +107,30 @@ function rotateKey(
     id: "rotateKey",
     method: "POST",
     path: `${PATH}/key`,
+    scope: "manage",
     summary: "Rotate the API key",
-    description: "Creates a new API key. The key of this request stays valid for `graceSeconds`, " +
+    description: "Creates a new first key. The key of this request stays valid for `graceSeconds`, " +
       `${GRACE_SECONDS} by default. So if the response is lost, you can send the request again with the same key. The ` +
-      "lost key then stops working, and the grace period starts again. If a key has leaked, set `graceSeconds` to 0: " +
-      "every earlier key stops working immediately, and `previousKeyExpiresAt` is null. If that response is lost, the " +
-      "account may be left without a key, and only the operator can make a new one. A rotation does not reset " +
-      `usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if its limits are used up or it is ` +
-      `banned; then nothing is charged. Do not send an Idempotency-Key: it ` +
-      "is rejected, because API keys are not stored.",
+      "lost key then stops working, and the grace period starts again. Added keys stay, and the response lists them. If a " +
+      "key has leaked, set `graceSeconds` to 0: every earlier key and every added one stops working immediately, and " +
+      "`previousKeyExpiresAt` is null. A key that is replaced with a grace can still rotate, so only 0 ends the access of " +
+      "a thief. If that response is lost, the account may be left without a key, and only the operator can make a new " +
+      `one. A rotation does not reset usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if ` +
+      "its limits are used up or it is banned; then nothing is charged. An Idempotency-Key is rejected.",
     headers: NO_IDEMPOTENCY_KEY,
     body: KEY_ROTATION,
     bodyIsOptional: true,
-    isVital: true,
+    sparedPerHour: MAX_ROTATIONS,
     answers: {
       201: { description: "The new API key", body: schemas.rotatedKey, headers: ["Cache-Control"] },
     },
     errors: [ROTATION_LIMIT],
   }, async ({ body: { graceSeconds } }, { request, accountId, now, transact }: Call) => {
-    const key = bearerToken(request.headers.get("authorization")) ?? "";
-    const rotating = accounts.rotating(accountId, graceSeconds * 1_000, now, hashApiKey(key));
+    const rotating = accounts.rotating(accountId, graceSeconds * 1_000, now, keyHashIn(request));
     const { account, apiKey } = known(await transact(rotating));
     const previousKeyExpiresAt = previousKeyExpiry(account, now);
-    return valueResponse<Parsed<ClientSchemas["rotatedKey"]>>({ apiKey, previousKeyExpiresAt }, {
+    const addedKeys = keptKeysOf(account, now);
+    return valueResponse<Parsed<ClientSchemas["rotatedKey"]>>({ apiKey, previousKeyExpiresAt, addedKeys }, {
       status: 201,
     });
   });

@@ -28,7 +28,7 @@ import {
   usageKey,
 } from "../limits/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
-import { type Environment, randomBase62 } from "../service/mod.ts";
+import { type Environment, insufficientScope, randomBase62 } from "../service/mod.ts";
 import type { Owners } from "../resource/mod.ts";
 import {
   type Account,
@@ -38,14 +38,24 @@ import {
   accountNotFound,
   ACCOUNTS,
   apiKeyKey,
+  countAddition,
   countRotation,
   decodeAccount,
   hasKey,
   type Issued,
-  keyHashesOf,
   referenceKey,
   signUpKey,
 } from "./account.ts";
+import {
+  type AddedKey,
+  addedKeysOf,
+  isFirstKey,
+  keyHashesOf,
+  validKeysOf,
+  withAddedKeys,
+  withKey,
+  withoutKey,
+} from "./added_keys.ts";
 import { hashApiKey, type KeyForm } from "./api_key.ts";
 
 /** An account and its usage, with their rows. */
@@ -80,6 +90,20 @@ export interface Claim {
   readonly reference?: string | undefined;
   /** The ID of an account that had the reference and has been removed. */
   readonly gone?: string | undefined;
+}
+
+/** An account with a new first key, which is not stored, and how many of its added keys that has ended. */
+export interface Rotated extends Issued {
+  readonly endedKeys: number;
+}
+
+/** The data for a key that is added to an account. */
+export type NewKey = Pick<AddedKey, "label" | "scope" | "collections" | "expiresAt">;
+
+/** A key that was added to an account. The API key is not stored. */
+export interface Added {
+  readonly key: AddedKey;
+  readonly apiKey: string;
 }
 
 /** The data for a new account. */
@@ -224,29 +248,68 @@ export class AccountStore {
   }
 
   /**
-   * Gives an open account a new key. The key with the hash `replaced`, by default the latest, stays valid for `grace`
-   * ms. Every other key stops working. A client that never received its new key can ask again and keep using the key
-   * it has. The result is null if no open account has this ID, or if the replaced key is not valid at `now`. Only
-   * clients' rotations pass `replaced`. With it, the transaction can throw the ApiError `rotation_limit`.
+   * Gives an open account a new first key. The key with the hash `replaced`, by default the latest, stays valid for
+   * `grace` ms. If that is 0, every other key stops working; otherwise, added keys stay. A client that never received
+   * its new key can ask again and keep using the key it has. The result is null if no open account has this ID, or if
+   * the replaced key is not valid at `now` or is an added one. Only clients' rotations pass `replaced`. With it, the
+   * transaction can throw the ApiError `rotation_limit`.
    */
-  rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Issued | null> {
-    const newKeys = { production: this.#keys.create("production"), staging: this.#keys.create("staging") };
+  rotating(id: string, grace: number, now: number, replaced?: string): Transaction<Rotated | null> {
+    const apiKeyIn = this.#newApiKeys();
     return this.#ofOpen(id, (before, write) => {
       const hash = replaced ?? before.keyHash;
-      if (!hasKey(before, hash, now)) return null;
-      const apiKey = newKeys[before.environment];
-      const account = {
+      if (!isFirstKey(before, hash, now)) return null;
+      const apiKey = apiKeyIn(before.environment);
+      const rotated = {
         ...before,
         keyHash: hashApiKey(apiKey),
         previousKey: grace > 0 ? { hash, expiresAt: now + grace } : null,
         ...(replaced === undefined ? {} : { rotations: countRotation(before.rotations, now) }),
       };
-      this.#put(account, write);
-      write.set(apiKeyKey(account.keyHash), encodeJson(id));
-      for (const known of keyHashesOf(before)) {
-        if (grace === 0 || known !== hash) write.delete(apiKeyKey(known));
+      const kept = grace > 0 ? addedKeysOf(before) : [];
+      const account = before.addedKeys ? withAddedKeys(rotated, kept) : rotated;
+      this.#putKeys(before, account, write);
+      return { account, apiKey, endedKeys: grace > 0 ? 0 : validKeysOf(before, now).length };
+    });
+  }
+
+  /**
+   * Adds a key to an open account. The result is null if no open account has this ID, or if the key with the hash `by`
+   * is not valid at `now`. Only clients pass `by`. The transaction throws the ApiErrors of {@linkcode withKey}, and with
+   * `by` also `key_scope`, unless that is the first key, and `key_additions_limit`.
+   */
+  addingKey(id: string, newKey: NewKey, now: number, by?: string): Transaction<Added | null> {
+    const apiKeyIn = this.#newApiKeys();
+    const keyId = `key_${randomBase62(16)}`;
+    return this.#ofOpen(id, (before, write) => {
+      if (by !== undefined && !hasKey(before, by, now)) return null;
+      if (by !== undefined && by !== before.keyHash) {
+        throw insufficientScope(
+          "Only the first key of the account can do this, and not the key that it replaces.",
+        );
       }
-      return { account, apiKey };
+      const apiKey = apiKeyIn(before.environment);
+      const key: AddedKey = { id: keyId, ...newKey, hash: hashApiKey(apiKey), createdAt: now };
+      const after = withAddedKeys(before, withKey(before, key, now));
+      const counted = by === undefined ? {} : { keyAdditions: countAddition(before.keyAdditions, now) };
+      this.#putKeys(before, { ...after, ...counted }, write);
+      // An account for which an operator has added a key stays, even if it never sends a request.
+      if (by === undefined && before.signedUp) write.delete(signUpKey(before.createdAt, id));
+      return { key, apiKey };
+    });
+  }
+
+  /**
+   * Revokes an added key of an open account. The result is null if no open account has this ID, or if the key with the
+   * hash `by` is not valid at `now` or is an added one. Only clients pass `by`. The transaction throws the ApiError
+   * `key_not_found` if there is no such key.
+   */
+  revokingKey(id: string, keyId: string, now: number, by?: string): Transaction<Account | null> {
+    return this.#ofOpen(id, (before, write) => {
+      if (by !== undefined && !isFirstKey(before, by, now)) return null;
+      const after = withAddedKeys(before, withoutKey(before, keyId));
+      this.#putKeys(before, after, write);
+      return after;
     });
   }
 
@@ -352,6 +415,20 @@ export class AccountStore {
   #decode(id: string, rows: readonly (Entry | null)[]): AccountState | undefined {
     const state = decodeState(ACCOUNTS, id, rows);
     return state && { ...state, usage: this.#usageOf(state) };
+  }
+
+  /** Returns a function for a new API key of an environment. It is pure, because a transaction may call it again. */
+  #newApiKeys(): (environment: Environment) => string {
+    const keys = { production: this.#keys.create("production"), staging: this.#keys.create("staging") };
+    return (environment) => keys[environment];
+  }
+
+  /** Writes an account whose keys have changed, and the rows of its keys. */
+  #putKeys(before: Account, after: Account, write: Write): void {
+    this.#put(after, write);
+    const [old, present] = [new Set(keyHashesOf(before)), new Set(keyHashesOf(after))];
+    for (const hash of present.difference(old)) write.set(apiKeyKey(hash), encodeJson(after.id));
+    for (const hash of old.difference(present)) write.delete(apiKeyKey(hash));
   }
 
   #put(account: Account, write: Write): void {

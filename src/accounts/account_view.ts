@@ -21,8 +21,10 @@ import { dayEnd, DAYS_KEPT, hasCalled, minuteEnd, roll } from "../limits/mod.ts"
 import { EXAMPLE_ACCOUNT_ID, type Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
 import { type Account, previousKeyExpiry, referenceOf } from "./account.ts";
+import { MAX_ADDED_KEYS } from "./added_keys.ts";
 import type { AccountState } from "./account_store.ts";
 import { KeyForm, keyStart } from "./api_key.ts";
+import { KEPT_KEYS, keySchemas, USED_KEY } from "./key_view.ts";
 import { planNames, planOf } from "./plans.ts";
 
 /** The headers of operations whose response has an API key, which must not be stored. */
@@ -79,7 +81,7 @@ export type OperatorSchemas = ReturnType<typeof operatorSchemas>;
 
 /** The schemas of operators' operations on accounts, with the plans and keys of a catalogue. */
 export function operatorSchemas(catalogue: Catalogue) {
-  const { planName, apiKey, members, example } = membersIn(catalogue);
+  const { planName, apiKey, members, example, exampleKey } = membersIn(catalogue);
   const account = named("Account", output(members, { examples: [example] }));
   return {
     /** The name of a plan, in a request. */
@@ -90,6 +92,20 @@ export function operatorSchemas(catalogue: Catalogue) {
     accounts: named("Accounts", list(account, MAX_LISTED)),
     /** An account and its new key. */
     issued: named("IssuedKey", output({ account, apiKey })),
+    /** An account and its new first key. */
+    rotated: named(
+      "RotatedKey",
+      output({
+        ...{ account, apiKey },
+        // Optional, because a command may call a release that does not know added keys.
+        addedKeys: optional(KEPT_KEYS),
+        endedKeys: optional(
+          integer(0, MAX_ADDED_KEYS, { description: "Number of added keys that stopped working" }),
+        ),
+      }),
+    ),
+    /** Added keys of an account. */
+    addedKeys: keySchemas(catalogue, apiKey, exampleKey),
     /** The result of a batch: the outcome for each account, in order. */
     creations: named(
       "Creations",
@@ -117,9 +133,8 @@ export type ClientSchemas = ReturnType<typeof clientSchemas>;
 
 /** The schemas of clients' operations on accounts, with the plans and keys of a catalogue. */
 export function clientSchemas(catalogue: Catalogue) {
-  const { apiKey, members, example } = membersIn(catalogue);
+  const { apiKey, members, example, exampleKey } = membersIn(catalogue);
   const { id, name, plan, limits, createdAt } = members;
-  const exampleKey = `${keyStart(catalogue.keyPrefix, "staging")}8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs`;
   return {
     /** An account as its own clients see it. */
     ownAccount: named(
@@ -132,7 +147,8 @@ export function clientSchemas(catalogue: Catalogue) {
         ),
         createdAt,
         previousKeyExpiresAt: nullable(timestamp({ description: `${KEY_EXPIRY}.` })),
-      }, { examples: [ownViewOf(example)] }),
+        key: USED_KEY,
+      }, { examples: [{ ...ownViewOf(example), key: null }] }),
     ),
     /** A new account as the client that created it sees it. */
     signedUpAccount: named(
@@ -144,10 +160,12 @@ export function clientSchemas(catalogue: Catalogue) {
     /** The response to a rotation by a client. */
     rotatedKey: named(
       "RotatedKey",
-      output({ apiKey, previousKeyExpiresAt: nullable(TIME) }, {
-        examples: [{ apiKey: exampleKey, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z" }],
+      output({ apiKey, previousKeyExpiresAt: nullable(TIME), addedKeys: KEPT_KEYS }, {
+        examples: [{ apiKey: exampleKey, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z", addedKeys: [] }],
       }),
     ),
+    /** Added keys of the account. */
+    addedKeys: keySchemas(catalogue, apiKey, exampleKey),
   };
 }
 
@@ -161,7 +179,8 @@ function membersIn(catalogue: Catalogue) {
   const names = planNames(catalogue.plans);
   const planName = named("Plan", oneOf(names));
   const members = membersOf(extensibleEnum(names, "The plan of the account"));
-  return { planName, apiKey, members, example: exampleOf(catalogue.plans) };
+  const exampleKey = `${keyStart(catalogue.keyPrefix, "staging")}8vXn2QmT5kRj7LwZ3pYb9CdF1gHs4NaE6uVxWs`;
+  return { planName, apiKey, members, example: exampleOf(catalogue.plans), exampleKey };
 }
 
 function exampleOf(plans: Plans): AccountView {

@@ -8,7 +8,7 @@ import {
   versionstampOf,
 } from "../engine/mod.ts";
 import { type Allowance, type Decision, decodeState, type Permits, stateKeys } from "../limits/mod.ts";
-import { type Account, ACCOUNTS, apiKeyKey, hasKey } from "./account.ts";
+import { type Account, ACCOUNTS, apiKeyKey, keyWith, type ValidKey } from "./account.ts";
 import type { Environment } from "../service/mod.ts";
 import { hashApiKey, type KeyForm } from "./api_key.ts";
 
@@ -22,14 +22,21 @@ export interface ApiKeysOptions {
   readonly permits: Permits<Account>;
 }
 
+/** A key that is valid for an account, which may be suspended. */
+export interface Opened {
+  readonly allowance: Allowance<Account>;
+  readonly valid: ValidKey;
+}
+
 /** The account that a key belongs to. This never changes. */
 interface KeyOwner {
   readonly accountId: string;
   readonly hash: string;
 }
 
-const MAX_KEYS = 10_000;
 const MAX_ACCOUNTS = 10_000;
+/** More than accounts, because an account can have several keys. */
+const MAX_KEYS = 4 * MAX_ACCOUNTS;
 /** Accounts in one snapshot, which has at most ten rows: two for each account, and the version row. */
 const ACCOUNTS_READ = 4;
 
@@ -92,16 +99,18 @@ export class ApiKeys {
     return allowance && this.#isCurrent(allowance) ? allowance : undefined;
   }
 
-  /** Whether the key opens an account at `now` (ms since the epoch), and the account is not suspended. */
-  opens({ holder }: Allowance<Account>, key: string, now: number): boolean {
-    return ACCOUNTS.isOpenedBy(holder, this.hashOf(key), now);
+  /** The account as it is in memory, if the key is valid for it at `now` (ms since the epoch); otherwise null. */
+  open(allowance: Allowance<Account>, key: string, now: number): Opened | null {
+    const valid = keyWith(allowance.holder, this.hashOf(key), now);
+    return valid === undefined ? null : { allowance, valid };
   }
 
   /** The limits of the account that the key opens at `now` (ms since the epoch); undefined if it is not in memory. */
   peek(key: string, now: number): Decision | undefined {
     const owner = this.#owners.get(key);
     const allowance = owner && this.#permits.of(owner.accountId);
-    return allowance?.isKnown && this.opens(allowance, key, now) ? allowance.peek() : undefined;
+    const isOpened = allowance?.isKnown && ACCOUNTS.isOpenedBy(allowance.holder, this.hashOf(key), now);
+    return isOpened ? allowance.peek() : undefined;
   }
 
   /**
@@ -111,12 +120,12 @@ export class ApiKeys {
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
    */
-  find(key: string, now: number): Allowance<Account> | null | Promise<Allowance<Account> | null> {
+  find(key: string, now: number): Opened | null | Promise<Opened | null> {
     const owner = this.#owners.get(key);
     if (owner === undefined) return null;
     return whenReady(this.recall(key) ?? this.#load(owner.accountId), (allowance) => {
       if (allowance === null) this.#owners.delete(key);
-      return allowance && hasKey(allowance.holder, owner.hash, now) ? allowance : null;
+      return allowance && this.open(allowance, key, now);
     });
   }
 

@@ -1,7 +1,7 @@
 import { bearerToken, wasSentTwice } from "../web/headers.ts";
 import { ApiError, errorResponse, shared } from "../web/mod.ts";
 import { ACCESS_ERRORS, type Environment } from "../service/mod.ts";
-import { challengeOf, invalidApiKey, type KeyForm } from "./api_key.ts";
+import { challengeOf, hashApiKey, invalidApiKey, type KeyForm } from "./api_key.ts";
 
 const QUOTE = /^["']|["']$/;
 const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
@@ -54,6 +54,11 @@ export function unauthorizedIn(
     if (named !== undefined) return keys.accepts(token, environment) ? ofThis : mistyped;
     return QUOTE.test(token) ? quoted : otherForm;
   };
+}
+
+/** The hash of a request's API key. */
+export function keyHashIn({ headers }: Request): string {
+  return hashApiKey(bearerToken(headers.get("authorization")) ?? "");
 }
 
 /** Whether an Authorization header was sent twice, which joins two credentials. */

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { ApiError, createResponse, operation, type Tag, valueResponse } from "../web/mod.ts";
+import { ApiError, createResponse, operation, valueResponse } from "../web/mod.ts";
 import {
   boolean,
   integer,
@@ -17,14 +17,7 @@ import {
   text,
 } from "../web/schema.ts";
 import { isSameLimits, pardon, reset, UNUSED, type Usage } from "../limits/mod.ts";
-import {
-  ACCESS,
-  type Call,
-  type Changed,
-  EXAMPLE_ACCOUNT_ID,
-  type Operation,
-  type Plans,
-} from "../service/mod.ts";
+import { type Call, type Changed, EXAMPLE_ACCOUNT_ID, type Operation, type Plans } from "../service/mod.ts";
 import type { Catalogue, Items } from "../resource/mod.ts";
 import {
   type Account,
@@ -39,7 +32,7 @@ import {
   referenceOf,
   requireClosed,
 } from "./account.ts";
-import type { AccountState, AccountStore, Claim, NewAccount, Removal } from "./account_store.ts";
+import type { AccountStore, Claim, NewAccount, Removal } from "./account_store.ts";
 import {
   MAX_BATCH,
   MAX_LISTED,
@@ -53,14 +46,13 @@ import {
   type USAGE_DAYS,
   viewOf,
 } from "./account_view.ts";
+import { keptKeysOf } from "./key_view.ts";
+import { ACCOUNTS_PATH, COMMON, find, OF_ACCOUNT, open } from "./operated_account.ts";
+import { operatorKeyOperations } from "./operator_key_operations.ts";
 import { MAX_LIMIT, planNames, planOf } from "./plans.ts";
-
-/** Path of the accounts. */
-export const ACCOUNTS_PATH = "/operator/v1/accounts";
 
 /** Maximum number of accounts to which one request applies plans. */
 const MAX_APPLIED = 100;
-const ACCOUNTS_TAG: Tag = { name: "Accounts", description: "All accounts" };
 const LIMIT: Schema<number> = integer(1, MAX_LIMIT);
 
 /** The reference in a request. */
@@ -90,18 +82,6 @@ const ROTATION = rotation(
   { max: 999_999 * 86_400, usual: 0, example: 86_400 },
   "How many seconds the current key stays valid",
 );
-const COMMON = { access: ACCESS.operator, tag: ACCOUNTS_TAG, timeoutMs: 30_000 } as const;
-
-/** The id in a path. An id of any other form gets 404, because no account can have it. */
-const ACCOUNT_ID: Schema<string> = {
-  ...text({ description: "The account's id", examples: [EXAMPLE_ACCOUNT_ID] }),
-  fromStrings([id = ""]) {
-    if (/^\w{1,100}$/.test(id)) return id;
-    throw accountNotFound(id);
-  },
-};
-const OF_ACCOUNT = { ...COMMON, params: { id: ACCOUNT_ID }, errors: [ACCOUNT_NOT_FOUND] } as const;
-
 /** What operations on accounts need. */
 interface Desk {
   readonly accounts: AccountStore;
@@ -133,6 +113,7 @@ export function operatorAccountOperations(
     getUsage(accounts),
     updateAccount(desk),
     rotateKey(desk),
+    ...operatorKeyOperations(accounts, desk.schemas),
     ...actionsOf(desk),
     applyPlans(desk),
     deleteAccount(accounts, options),
@@ -194,7 +175,7 @@ function createAccount({ accounts, plans, schemas }: Desk): Operation {
         examples: [{ name: "me", reference: "customer-7", plan: other }],
       }),
     ),
-    answers: issuedKey(schemas, "The account and its API key"),
+    answers: issuedKey(schemas.issued, "The account and its API key"),
     errors: [ACCOUNT_EXISTS],
   }, async ({ body }, call: Call) => {
     const made = await create(accounts, { ...body, ...planOf(plans, body), signedUp: false }, call);
@@ -333,17 +314,26 @@ function rotateKey({ accounts, schemas }: Desk): Operation {
     path: `${ACCOUNTS_PATH}/{id}/rotate`,
     summary: "Give an account a new API key",
     description:
-      "Returns the new API key, which is shown only once. Every earlier key stops working immediately, " +
-      "unless `graceSeconds` keeps the current one valid.",
+      "Returns the new first key, which is shown only once. Every earlier key and every added one stops working " +
+      "immediately, unless `graceSeconds` keeps the current one and the added ones valid. A key that is replaced can " +
+      "still rotate during that time, so only 0, the default, ends the access of a thief.",
     headers: NO_IDEMPOTENCY_KEY,
     body: ROTATION,
     bodyIsOptional: true,
-    answers: issuedKey(schemas, "The account and its new API key"),
+    answers: issuedKey(schemas.rotated, "The account and its new API key"),
   }, async ({ params: { id }, body: { graceSeconds } }, call: Call) => {
     const { usage } = await find(accounts, id, call, "open ");
     const rotated = open(await call.transact(accounts.rotating(id, graceSeconds * 1_000, call.now)), id);
-    call.noteChange({ graceSeconds });
-    return issued(rotated, usage, call);
+    const { account, endedKeys } = rotated;
+    call.noteChange({ graceSeconds, ...(endedKeys > 0 && { endedKeys }) });
+    const added = { addedKeys: keptKeysOf(account, call.now), endedKeys };
+    return valueResponse<Parsed<OperatorSchemas["rotated"]>>({
+      ...issuedView(rotated, usage, call),
+      ...added,
+    }, {
+      status: 201,
+      headers: locationOf(account, call),
+    });
   });
 }
 
@@ -490,19 +480,6 @@ function referenceFor(account: Account, reference: string): string {
   throw new ApiError(REFERENCE_SET, `Account ${account.id} has another reference, which never changes.`);
 }
 
-/** Finds an account, which is open if `kind` says so. @throws {ApiError} `account_not_found` */
-async function find(
-  accounts: AccountStore,
-  id: string,
-  { note }: Call,
-  kind: "" | "open " = "",
-): Promise<AccountState> {
-  const state = await accounts.find(id);
-  if (state === null || (kind === "open " && state.holder.closedAt !== null)) throw accountNotFound(id, kind);
-  note(id);
-  return state;
-}
-
 async function change(
   accounts: AccountStore,
   id: string,
@@ -537,13 +514,19 @@ function accountResponse(state: Seen, { now }: Call): Response {
 }
 
 /** The 201 with an account and its key. */
-function issued({ account, apiKey }: Issued, usage: Usage, { base, now }: Call): Response {
-  const view = viewOf({ holder: account, usage }, now);
-  const location = `${base}${ACCOUNTS_PATH}/${account.id}`;
-  return valueResponse<Parsed<OperatorSchemas["issued"]>>({ account: view, apiKey }, {
+function issued(made: Issued, usage: Usage, call: Call): Response {
+  return valueResponse<Parsed<OperatorSchemas["issued"]>>(issuedView(made, usage, call), {
     status: 201,
-    headers: { location },
+    headers: locationOf(made.account, call),
   });
+}
+
+function issuedView({ account, apiKey }: Issued, usage: Usage, { now }: Call) {
+  return { account: viewOf({ holder: account, usage }, now), apiKey };
+}
+
+function locationOf({ id }: Account, { base }: Call) {
+  return { location: `${base}${ACCOUNTS_PATH}/${id}` };
 }
 
 /** The plan of new accounts, in a request. */
@@ -562,12 +545,7 @@ function shownAccount({ account }: OperatorSchemas) {
   return { 200: { description: "The account", body: account, headers: ["Cache-Control"] } };
 }
 
-function issuedKey({ issued }: OperatorSchemas, description: string) {
+function issuedKey(body: Schema, description: string) {
   const paths = { Location: `${ACCOUNTS_PATH}/${EXAMPLE_ACCOUNT_ID}` };
-  return { 201: { description, body: issued, headers: ["Cache-Control", "Location"], paths } };
-}
-
-function open<Found>(found: Found | null, id: string): Found {
-  if (found === null) throw accountNotFound(id, "open ");
-  return found;
+  return { 201: { description, body, headers: ["Cache-Control", "Location"], paths } };
 }

@@ -1,9 +1,9 @@
 import { BoundedMap, HOUR, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
-import { type Allowance, AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
-import type { Account, Rotations } from "../accounts/account.ts";
-import { ApiKeys, type ApiKeysOptions } from "../accounts/api_keys.ts";
+import { AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
+import type { Account, HourCount, ValidKey } from "../accounts/account.ts";
+import { ApiKeys, type ApiKeysOptions, type Opened } from "../accounts/api_keys.ts";
 import type { Budget, InFlightRequest } from "./in_flight.ts";
 
 /** The properties of a request that determine how it is charged. */
@@ -17,8 +17,8 @@ export interface Caller {
   readonly at: number;
   /** Whether the request only reads. */
   readonly isRead: boolean;
-  /** Whether it is for an operation that an account can use although its limits refuse it. */
-  readonly isVital: boolean;
+  /** ID of its operation, if an account can use that although its limits refuse it, and how often in an hour. */
+  readonly spared: { readonly operation: string; readonly perHour: number } | undefined;
   /** Whether it is served although limits refuse it; undefined if that is not decided yet. */
   isSpared?: boolean | undefined;
   /** Set if the version check has failed, so that the request is not charged any more. */
@@ -29,6 +29,8 @@ export interface Caller {
 export interface Admission {
   /** The account that was charged; undefined if the client address was. */
   readonly account: Account | undefined;
+  /** The key of the request, as the account that was charged had it; undefined if the client address was. */
+  readonly key?: ValidKey;
   /** The decision on the request. If the permit becomes free again, this is the decision without the charge. */
   decision: Decision;
   /** Set if the address was charged because the account is suspended. */
@@ -45,8 +47,6 @@ export interface AdmissionsOptions extends ApiKeysOptions {
   readonly versions: Versions;
 }
 
-/** Maximum number of requests of an account in an hour that are served although its limits refuse them. */
-const SPARED_PER_HOUR = 10;
 const MAX_SPARED = 10_000;
 
 /**
@@ -67,8 +67,8 @@ export class Admissions {
   readonly #addresses: AnonymousLimiter = new AnonymousLimiter();
   /** Resolves when all look-ups of keys for an address have ended, by address. */
   readonly #lookUps: Map<string, Promise<unknown>> = new Map();
-  /** Number of vital requests of an account in an hour, by account ID. */
-  readonly #vital: BoundedMap<string, Rotations> = new BoundedMap(MAX_SPARED);
+  /** Number of requests of an account in an hour that may be spared, by operation and account ID. */
+  readonly #spared: BoundedMap<string, HourCount> = new BoundedMap(MAX_SPARED);
 
   constructor(options: AdmissionsOptions) {
     this.#permits = options.permits;
@@ -112,8 +112,9 @@ export class Admissions {
     const allowance = key && this.#keys.recall(key);
     // The key is not in memory, or an account has changed: they are read. What is read now is certain.
     if (!allowance) return this.#tryToCharge(caller);
-    const needsRun = this.#keys.opens(allowance, key, now) && allowance.outlook === undefined;
-    return needsRun ? this.#chargeInRun(key, allowance, caller) : AGAIN;
+    const opened = allowance.outlook === undefined ? this.#keys.open(allowance, key, now) : null;
+    const needsRun = opened !== null && allowance.holder.suspendedAt === null;
+    return needsRun ? this.#chargeInRun(key, opened, caller) : AGAIN;
   }
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
@@ -132,13 +133,16 @@ export class Admissions {
     const { key, now } = caller;
     if (key === undefined) return this.#chargeAddress(caller);
     if (this.#keys.ownerOf(key) === undefined) return this.#identify(key, caller);
-    return whenReady(this.#keys.find(key, now), (allowance) => {
-      if (allowance === null) return this.#chargeAddress(caller);
+    return whenReady(this.#keys.find(key, now), (opened) => {
+      if (opened === null) return this.#chargeAddress(caller);
+      const { allowance, valid } = opened;
       const { holder: account } = allowance;
       if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
-      this.#spare(caller, account);
+      this.#spare(caller, opened);
       const decision = allowance.decideFromMemory(caller);
-      return decision ? admissionOf(account, decision, caller) : this.#chargeInRun(key, allowance, caller);
+      return decision
+        ? admissionOf(account, valid, decision, caller)
+        : this.#chargeInRun(key, opened, caller);
     });
   }
 
@@ -177,23 +181,30 @@ export class Admissions {
   }
 
   /** Charges an account in the allowance's next run, which other requests share. */
-  async #chargeInRun(key: string, allowance: Allowance<Account>, caller: Caller): Promise<Charged> {
-    this.#spare(caller, allowance.holder);
+  async #chargeInRun(key: string, opened: Opened, caller: Caller): Promise<Charged> {
+    const { allowance, valid } = opened;
+    this.#spare(caller, opened);
     const { now, at, isSpared } = caller;
     const credential = this.#keys.hashOf(key);
     const isAwaited = () => !caller.hasFailed;
     const decision = await allowance.decideInRun({ credential, now, at, isSpared, isAwaited });
-    return decision === AGAIN ? AGAIN : admissionOf(allowance.holder, decision, caller);
+    // What a key allows never changes. The account, as it is now, might not have the key any more.
+    return decision === AGAIN ? AGAIN : admissionOf(allowance.holder, valid, decision, caller);
   }
 
-  /** Decides whether limits may refuse a request. It is counted before its body is read. */
-  #spare(caller: Caller, { id }: Account): void {
-    if (!caller.isVital || caller.isSpared !== undefined) return;
-    const hour = Math.floor(caller.now / HOUR);
-    const before = this.#vital.get(id);
+  /**
+   * Decides whether limits may refuse a request of an account's first key. It is counted before its body is read. Added
+   * keys are neither spared nor counted, so that one that has leaked cannot use up what the first key needs.
+   */
+  #spare(caller: Caller, { allowance: { holder }, valid }: Opened): void {
+    const { spared, now } = caller;
+    if (!spared || caller.isSpared !== undefined || valid !== "first") return;
+    const name = `${spared.operation} ${holder.id}`;
+    const hour = Math.floor(now / HOUR);
+    const before = this.#spared.get(name);
     const count = before?.hour === hour ? before.count : 0;
-    caller.isSpared = count < SPARED_PER_HOUR;
-    this.#vital.set(id, { hour, count: count + 1 });
+    caller.isSpared = count < spared.perHour;
+    this.#spared.set(name, { hour, count: count + 1 });
   }
 
   /** Takes back the charge of a request that the service is too busy to serve. */
@@ -210,7 +221,7 @@ export class Admissions {
   async find(key: string, now: number): Promise<Account | undefined> {
     await this.#versions.check(0);
     if (this.#keys.ownerOf(key) === undefined) await this.#keys.identify(key);
-    return (await this.#keys.find(key, now))?.holder;
+    return (await this.#keys.find(key, now))?.allowance.holder;
   }
 
   /** The limits of a request that is not charged: those of its account if that is in memory, else of its address. */
@@ -227,7 +238,12 @@ export class Admissions {
 }
 
 /** The admission of a request of an account. */
-function admissionOf(account: Account, decision: Decision, { isSpared }: Caller): Admission {
-  if (!isSpared || decision.refusal === undefined) return { account, decision };
-  return { account, decision: { ...decision, refusal: undefined }, isFree: true };
+function admissionOf(
+  account: Account,
+  key: ValidKey,
+  decision: Decision,
+  { isSpared }: Caller,
+): Admission {
+  if (!isSpared || decision.refusal === undefined) return { account, key, decision };
+  return { account, key, decision: { ...decision, refusal: undefined }, isFree: true };
 }

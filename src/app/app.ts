@@ -84,13 +84,13 @@ const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method:
 export function createApp(options: AppOptions): App {
   const { operations, publicUrl, allowedOrigins, admissions, transactions, realm, environment, keys } =
     options;
-  const { onDeploy, inFlight } = options;
+  const { onDeploy, inFlight, clock } = options;
   const documentOf = documentsOf(operations);
   const arrive = createArrivals(options);
   const responding: readonly Responding[] = [
     refusing(),
     authorizing({ realm, environment, keys }),
-    handling({ admissions, transactions, onDeploy, realm }),
+    handling({ admissions, transactions, onDeploy, realm, clock }),
   ];
   const miss = missing(operations, documentOf);
   const limit = limiting(admissions);
@@ -176,9 +176,10 @@ function callerOf(
   if (needsToken(access) && authorization !== null) wrongTokens.count(address());
   if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
   const isRead = method === "GET";
-  const isVital = matched.kind === "found" && matched.endpoint.isVital === true;
+  const { id: operation = "", sparedPerHour: perHour } = matched.kind === "found" ? matched.endpoint : {};
   const key = access === ACCESS.key ? bearerToken(authorization) : undefined;
-  return { key, address, now, at, isRead, isVital };
+  const spared = perHour === undefined ? undefined : { operation, perHour };
+  return { key, address, now, at, isRead, spared };
 }
 
 /** Errors of 5xx with which the service refuses a request. They are counted, and not logged. */

@@ -1,6 +1,6 @@
 import { DEPRECATIONS_PATH, deprecationsText, IF_NONE_MATCH, NOT_MODIFIED } from "../web/headers.ts";
 import { ApiError, CompressedText, createResponse, ERRORS, operation, type Tag } from "../web/mod.ts";
-import { type Interface, openApiDocument } from "../web/openapi.ts";
+import { type Interface, openApiDocument, requiredHeader } from "../web/openapi.ts";
 import { named, object, stringifyJson } from "../web/schema.ts";
 import {
   ACCESS,
@@ -26,6 +26,8 @@ more than 100 headers, or more than 64 KiB of headers or URL, may get a 400 with
 \`not_found\`, and a method that a path does not support gets 405 \`method_not_allowed\`. HEAD works wherever GET does.
 Unknown fields and query parameters get 400. Operations with a \`Prefer\` header ignore them, unless it is
 \`handling=strict\`. Responses may get further fields, and errors further codes: ignore those that you do not know.`;
+/** Of the 403s, only those that depend on the key have it. */
+const CHALLENGE = { ...requiredHeader("The challenge (RFC 6750)", 'Bearer realm="store"'), required: false };
 const YEAR = 365 * 86_400_000;
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 const DOCUMENT = named("Document", {
@@ -46,8 +48,10 @@ export function interfaceForClients(catalogue: Catalogue): Interface {
       AND.format(catalogue.resources.map(({ nouns }) => nouns.many))
     }, with API keys, plans and exact rate limits.`,
     description: DESCRIPTION,
-    credential: "The API key of an account, sent as a bearer token",
+    credential: "An API key of an account, sent as a bearer token",
     allHave: ["X-Request-Id", ...LIMIT_HEADER_NAMES],
+    headers: { ...INTERFACE.headers, "WWW-Authenticate": CHALLENGE },
+    errorsHave: { ...INTERFACE.errorsHave, 403: ["WWW-Authenticate"] },
     errors: PROXY_ERRORS,
     error: ERRORS.not_found,
   };

@@ -24,6 +24,8 @@ export interface AccessRecord {
   readonly ms: number;
   /** The account that was charged or, for a 401 or a refusal, the account of the key, if this process knows it. */
   readonly accountId: string;
+  /** ID of the added key that the account was charged with. The first key has none. */
+  readonly keyId?: string;
   /** Whose limit refused the request, if one did: a key's account can be known although the address was charged. */
   readonly limitOf?: LimitOf;
 }
@@ -49,7 +51,7 @@ export interface OperatorRecord extends Pick<AccessRecord, "time" | "id" | "addr
   /** The name of the operator, if the token has one. */
   readonly operator?: string;
   readonly operation: string;
-  /** IDs of the accounts, messages or items that it is about. */
+  /** IDs of the accounts, keys, messages or items that it is about. */
   readonly ids: readonly string[];
   /** What was changed. */
   readonly changed?: Changed;

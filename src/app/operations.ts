@@ -2,18 +2,22 @@ import { ambiguousCodeIn, conflictIn, errorsOfAll, faultsOf } from "../web/opena
 import { ACCESS, type Operation, PROXY_ERRORS } from "../service/mod.ts";
 import { ResourceError } from "../resource/mod.ts";
 
-/**
- * Checks the declarations of all operations. `ofParts` are the ids of those that optional parts have.
- *
- * @throws {ResourceError}
- */
-export function requireValidOperations(operations: readonly Operation[], ofParts: ReadonlySet<string>): void {
-  const [fault] = faultsIn(operations, ofParts);
+/** What operations must fit. */
+export interface Bounds {
+  /** The ids of those that optional parts have. */
+  readonly ofParts: ReadonlySet<string>;
+  /** The names of all collections. */
+  readonly collections: readonly string[];
+}
+
+/** Checks the declarations of all operations. @throws {ResourceError} */
+export function requireValidOperations(operations: readonly Operation[], bounds: Bounds): void {
+  const [fault] = faultsIn(operations, bounds);
   if (fault !== undefined) throw new ResourceError(`${fault}.`);
 }
 
 /** What is wrong with operations. */
-function* faultsIn(operations: readonly Operation[], ofParts: ReadonlySet<string>): Generator<string> {
+function* faultsIn(operations: readonly Operation[], { ofParts, collections }: Bounds): Generator<string> {
   for (const operation of operations) {
     const { id, access, tag } = operation;
     const name = ofParts.has(id) ? `The operation ${id} of a part` : `The operation ${id}`;
@@ -21,6 +25,8 @@ function* faultsIn(operations: readonly Operation[], ofParts: ReadonlySet<string
     if (ofParts.has(id) && access !== ACCESS.public && tag === undefined) {
       yield `${name} must have a tag, such as that of a collection: documents leave out operations without one`;
     }
+    const unknown = operation.collections.find((one) => !collections.includes(one));
+    if (unknown !== undefined) yield `${name} must declare collections that there are, not ${unknown}`;
   }
   // Clients and operators have documents of their own.
   for (const own of Map.groupBy(operations, ({ access }) => access === ACCESS.operator).values()) {

@@ -45,5 +45,7 @@ export function record(
   const isOfKey = isRefused || status === 401;
   const accountId = admission?.account?.id ?? (isOfKey ? admissions.ownerOf(request) : "");
   const line = { time, id, address: address(), method, route, status, code, ms: Math.round(ms), accountId };
-  log.access({ ...line, ...(limitOf && { limitOf }) });
+  const { key } = admission ?? {};
+  const keyId = key === undefined || key === "first" ? undefined : key.id;
+  log.access({ ...line, ...(keyId && { keyId }), ...(limitOf && { limitOf }) });
 }

@@ -2,7 +2,7 @@ import { SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
 import { allowOf, ApiError, createResponse, ERRORS, invalidRequest, readJsonObject } from "../web/mod.ts";
-import { ACCESS, type Call, needsToken, type Operation } from "../service/mod.ts";
+import { ACCESS, type Call, needsToken, type Operation, requireScope } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
 import { READ_ONLY, wrongOperatorToken } from "../operator/token.ts";
@@ -30,7 +30,7 @@ export function refusing(): Responding {
   };
 }
 
-/** Refuses a request without the key or the token that its operation needs. */
+/** Refuses a request without the key or the token that its operation needs, or whose key does not allow it. */
 export function authorizing(realm: Realm): Responding {
   const unauthorized = unauthorizedIn(realm);
   return function authorize({ request, matched, admission, byOperator }: Arrival): Response | undefined {
@@ -40,6 +40,7 @@ export function authorizing(realm: Realm): Responding {
     if (access === ACCESS.key && admission?.account === undefined) {
       return admission?.isSuspended ? SUSPENDED : unauthorized(request.headers.get("authorization"));
     }
+    if (access === ACCESS.key && admission?.key !== "first") requireScope(matched.endpoint, admission?.key);
     if (!needsToken(access) || !admission) return undefined;
     return wrongOperatorToken(access, realm.realm, request.headers.get("authorization"));
   };
@@ -53,6 +54,8 @@ export interface HandlingOptions {
   readonly onDeploy: boolean;
   /** The name of the service in challenges. */
   readonly realm: string;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
 }
 
 /** A handler did not do its part. */
@@ -77,7 +80,9 @@ type ReadBody = Call["readBody"];
 const SLOW_BODY = SECOND;
 
 /** Lets the operation of the request respond. */
-export function handling({ admissions, transactions, onDeploy, realm }: HandlingOptions): Responding {
+export function handling(
+  { admissions, transactions, onDeploy, realm, clock }: HandlingOptions,
+): Responding {
   const usualRules = onDeploy ? { stallMs: Infinity } : {};
 
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
@@ -114,14 +119,14 @@ export function handling({ admissions, transactions, onDeploy, realm }: Handling
     rules: Parameters<ReadBody>[0],
     budget: Budget,
   ): ReturnType<ReadBody> {
-    const { request, now, at, address, admission } = arrival;
+    const { request, at, address, admission } = arrival;
     const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival))).catch((error) => {
       const isOverloaded = error instanceof ApiError && error.kind === ERRORS.overloaded;
       if (admission && isOverloaded) admissions.giveBack(admission, address());
       throw error;
     });
     if (admission?.account && performance.now() - at > SLOW_BODY) {
-      const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", now);
+      const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", clock());
       if (account === undefined) throw invalidApiKey(realm);
       if (account.suspendedAt !== null) throw ACCOUNT_SUSPENDED;
     }

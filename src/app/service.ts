@@ -12,6 +12,7 @@ import { type Account, ACCOUNTS } from "../accounts/account.ts";
 import { accountOperations } from "../accounts/account_operations.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { clientSchemas } from "../accounts/account_view.ts";
+import { createKeySweep } from "../accounts/key_sweep.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation, type MetricsOptions } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
@@ -88,7 +89,8 @@ export function createService(options: ServiceOptions): Service {
   });
   const wrongTokens = new WrongTokens(log, clock);
   const { operations, idsOfParts } = operationsOf(options, { accounts, items, permits });
-  requireValidOperations(operations, idsOfParts);
+  const collections = catalogue.resources.map(({ name }) => name);
+  requireValidOperations(operations, { ofParts: idsOfParts, collections });
   return {
     operations,
     permits,
@@ -122,6 +124,7 @@ function sweepsOf(
         now,
       ),
     (now) => sweepCounts(store, now),
+    createKeySweep(store, (removal) => transactions.run(removal)),
     (now) => sweepDayTotals(store, now),
     (now) => sweepGenerations(store, catalogue.resources, generations, now),
     () => store.sweep(),

@@ -1,7 +1,7 @@
 import { pause } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
-import { isValid, type Parsed, type Schema, stringifyJson } from "../web/schema.ts";
+import { isValid, type Parsed, stringifyJson } from "../web/schema.ts";
 import type { Limits } from "../limits/mod.ts";
 import type { Plans } from "../service/mod.ts";
 import type { Catalogue } from "../resource/mod.ts";
@@ -16,8 +16,17 @@ import {
   USAGE_DAYS,
 } from "../accounts/account_view.ts";
 import { ENVIRONMENTS_READ, foreignWarning } from "../accounts/account_store.ts";
-import { ACCOUNTS_PATH, APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
+import { ACCOUNTS_PATH } from "../accounts/operated_account.ts";
+import { APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
 import { planNames } from "../accounts/plans.ts";
+import {
+  accountPathOf,
+  type AccountRequest,
+  idIn,
+  ofAccount,
+  parseSeconds,
+  printApiKey,
+} from "./account_command.ts";
 import { type Client, Unanswered } from "./client.ts";
 import {
   type Arguments,
@@ -28,6 +37,7 @@ import {
   parseCount,
   UsageError,
 } from "./command_line.ts";
+import { keyCommands } from "./key_commands.ts";
 import { type Columns, printable, printableJson, startTable } from "./table.ts";
 
 type IssuedKey = Parsed<OperatorSchemas["issued"]>;
@@ -53,6 +63,8 @@ export function accountCommands(catalogue: Catalogue): CommandGroup<Client> {
       create: createCommand(plans, schemas),
       list: listCommand(plans, schemas),
       ...readingCommands(schemas),
+      rotate: rotateCommand(schemas),
+      ...keyCommands(catalogue, schemas),
       plan: planCommand(plans, schemas),
       ...changingCommands(schemas),
       "apply-plans": APPLY_PLANS,
@@ -152,7 +164,7 @@ function jsonWriter({ out }: CommandIo): (account: AccountView) => Promise<void>
   };
 }
 
-/** Commands that show an account, or its new key. */
+/** Commands that show an account or its usage. */
 function readingCommands(schemas: OperatorSchemas): Readonly<Record<string, Command<Client>>> {
   return {
     show: ofAccount({
@@ -175,21 +187,26 @@ function readingCommands(schemas: OperatorSchemas): Readonly<Record<string, Comm
         for (const day of days) await write(day);
       },
     }),
-    rotate: ofAccount({
-      options: { grace: { value: "24h" } },
-      help:
-        `create and print a new key for the account; all earlier keys stop working immediately, except that --grace
-        (s, m, h or d) keeps the current one valid for that long`,
-      result: schemas.issued,
-      request({ options }) {
-        const grace = options.get("grace")?.at(-1);
-        return ["POST", "/rotate", {
-          graceSeconds: grace === undefined ? 0 : parseSeconds("--grace", grace),
-        }];
-      },
-      print: (issued, io) => printKey("Rotated", issued, io),
-    }),
   };
+}
+
+function rotateCommand({ rotated }: OperatorSchemas): Command<Client> {
+  return ofAccount({
+    options: { grace: { value: "24h" } },
+    help:
+      `create and print a new first key for the account; all earlier keys and all added keys stop working immediately,
+        except that --grace (s, m, h or d) keeps the current one valid for that long, and the added ones for good`,
+    result: rotated,
+    request({ options }) {
+      const grace = options.get("grace")?.at(-1);
+      return ["POST", "/rotate", { graceSeconds: grace === undefined ? 0 : parseSeconds("--grace", grace) }];
+    },
+    async print({ addedKeys = [], endedKeys = 0, ...issued }, io) {
+      await printKey("Rotated", issued, io);
+      if (endedKeys > 0) io.err(`Added keys that stopped working: ${endedKeys}.`);
+      for (const { id, label } of addedKeys) io.err(printable(`Still valid: ${id}, ${label}.`));
+    },
+  });
 }
 
 function planCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> {
@@ -291,33 +308,11 @@ const DELETE: Command<Client> = {
   prepare(args, { err }) {
     const id = idIn(args);
     return async (client) => {
-      await client.send("DELETE", pathOf(id));
+      await client.send("DELETE", accountPathOf(id));
       err(`Deleted: account ${id}.`);
     };
   },
 };
-
-/** The method of a request, what follows the account's path, and its body. */
-type AccountRequest = readonly [method: string, path?: string, body?: unknown];
-
-/** A command that sends one request about the account whose ID is the first word, and prints the result. */
-interface AccountCommand<Result> extends Pick<Command<Client>, "options" | "help"> {
-  readonly result: Schema<Result>;
-  readonly request: (args: Arguments) => AccountRequest;
-  readonly print: (result: Result, io: CommandIo) => Promise<void> | void;
-}
-
-function ofAccount<Result>({ result, request, print, ...rest }: AccountCommand<Result>): Command<Client> {
-  return {
-    ...rest,
-    words: ["ID"],
-    prepare(args, io) {
-      const id = idIn(args);
-      const [method, path = "", body] = request(args);
-      return async (client) => await print(await client.call(method, pathOf(id) + path, result, body), io);
-    },
-  };
-}
 
 /** A command that changes an account, and prints `what` was done, such as `Resumed`. */
 function change(
@@ -359,18 +354,6 @@ function choiceIn(
   throw new UsageError(`--${name} must be one of ${choices.join(", ")}`);
 }
 
-function idIn({ name, words: [id = ""] }: Arguments): string {
-  if (/_(?:live|test)_/.test(id)) {
-    throw new UsageError(`${name} needs the account's ID, acct_..., not its key`);
-  }
-  if (!/^\w+$/.test(id)) throw new UsageError("The ID must have only letters, digits and _");
-  return id;
-}
-
-function pathOf(id: string): string {
-  return `${ACCOUNTS_PATH}/${id}`;
-}
-
 /** Parses a plan and its limits. Those that are agreed come from `--per-minute` and `--per-day`. */
 function parsePlan(plans: Plans, plan: string, options: Arguments["options"]): ChosenPlan {
   const names = planNames(plans);
@@ -390,16 +373,6 @@ function parsePlan(plans: Plans, plan: string, options: Arguments["options"]): C
     plan,
     limits: { minute: parseCount("--per-minute", perMinute), day: parseCount("--per-day", perDay) },
   };
-}
-
-const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
-
-/** Parses a duration such as `90s`, `30m`, `24h` or `7d`, in seconds. */
-function parseSeconds(name: string, text: string): number {
-  const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const seconds = Number(count) * (UNITS[unit] ?? NaN);
-  if (Number.isNaN(seconds)) throw new UsageError(`${name} must be a duration such as 30m, 24h or 7d`);
-  return seconds;
 }
 
 /** The names in lines of input, without empty lines. @throws {CommandError} if a name is invalid. */
@@ -437,7 +410,7 @@ async function create(
         );
       }
       const { account, apiKey } = id
-        ? await client.call("POST", `${pathOf(id)}/rotate`, schemas.issued)
+        ? await client.call("POST", `${accountPathOf(id)}/rotate`, schemas.issued)
         : created;
       if (account === undefined || apiKey === undefined) continue;
       await print({ account, apiKey });
@@ -491,19 +464,9 @@ async function createMany(
 }
 
 /** Prints an account's new key. `what` is the participle to print, such as `Created`. */
-async function printKey(
-  what: string,
-  { account, apiKey }: IssuedKey,
-  { out, err }: CommandIo,
-): Promise<void> {
-  err(`${what}: ${describe(account)}`);
-  err("The key is shown only once, on standard output.");
-  try {
-    await out(apiKey);
-  } catch (error) {
-    err(`The key could not be printed: ${REPLACE}`);
-    throw error;
-  }
+async function printKey(what: string, { account, apiKey }: IssuedKey, io: CommandIo): Promise<void> {
+  io.err(`${what}: ${describe(account)}`);
+  await printApiKey(apiKey, REPLACE, io);
 }
 
 /** Columns of `accounts list`. */

@@ -1,6 +1,13 @@
 // The reference: what every operation accepts and returns, from its declaration.
 import { type DeclaredOperation, type ErrorKind, FIX } from "../web/mod.ts";
-import { answerHeadersOf, bodyTypeOf, errorsOf, type InputMember, inputsOf } from "../web/openapi.ts";
+import {
+  answerHeadersOf,
+  bodyTypeOf,
+  errorsOf,
+  type InputMember,
+  inputsOf,
+  needsOf,
+} from "../web/openapi.ts";
 import { inWords } from "../web/headers.ts";
 import { resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import { type Content, type Html, html } from "./html.ts";
@@ -9,10 +16,26 @@ import { copyable, inline } from "./markdown.ts";
 /** A description, and the named ones that it refers to. */
 type Described = Pick<Schema, "json" | "definitions" | "ignored">;
 
-/** Questions of the console before an operation is sent, which may end the key. */
-const QUESTIONS: Readonly<Record<string, { readonly question: string; readonly ends?: true }>> = {
+/** What the console does with an operation, beside sending it. */
+interface InConsole {
+  /** A question before it is sent. */
+  readonly question?: string;
+  /** Whether it ends the key in use. */
+  readonly ends?: true;
+  /** Whether the console uses the key of its response from then on. */
+  readonly adopts?: true;
+}
+
+const IN_CONSOLE: Readonly<Record<string, InConsole>> = {
+  createAccount: { adopts: true },
   closeAccount: { question: "This closes your account permanently. Continue?", ends: true },
-  rotateKey: { question: "This makes a new key, and your key stops working soon. Continue?" },
+  rotateKey: {
+    question:
+      "This makes a new key, and your key stops working soon. If graceSeconds is 0, it stops working now, and " +
+      "so do added keys. Continue?",
+    adopts: true,
+  },
+  revokeKey: { question: "The key stops working immediately. Continue?" },
 };
 /** Titles of the places of parameters. */
 const PLACES = [["path", "Path"], ["query", "Query"], ["header", "Headers"]] as const;
@@ -30,22 +53,26 @@ export function referenceSection(operations: readonly DeclaredOperation[]): Html
 }
 
 function article(operation: DeclaredOperation): Html {
-  const { id, method, path, summary, description, deprecated, body, answers, access, isVital } = operation;
+  const { id, method, path, summary, description, deprecated, body, answers, access, sparedPerHour } =
+    operation;
+  const needs = needsOf(operation);
   const inputs = inputsOf(operation);
   const errors = errorsOf(operation).toSorted((one, other) => one.status - other.status);
   const statuses = [...new Set(errors.map(({ status }) => status))].join(" ");
   return html`
     <article id="${id}" data-method="${method}" data-path="${path}" data-access="${access.name}"
       ${[
-        attribute("vital", isVital && "rotation"),
+        attribute("spared", sparedPerHour !== undefined && id),
         attribute("type", bodyTypeOf(operation)),
-        attribute("question", QUESTIONS[id]?.question),
-        attribute("ends", QUESTIONS[id]?.ends && "yes"),
+        attribute("question", IN_CONSOLE[id]?.question),
+        attribute("ends", IN_CONSOLE[id]?.ends && "yes"),
+        attribute("adopts", IN_CONSOLE[id]?.adopts && "yes"),
         attribute("sunset", deprecated && inWords(deprecated.sunset)),
       ]}>
       <h3><a href="#${id}">${summary}</a> ${deprecated && html`<em>deprecated</em>`}</h3>
       <p class="line"><b>${method}</b> <code>${path}</code></p>
       ${description && html`<p>${inline(description)}</p>`}
+      ${needs && html`<p>${inline(needs)}</p>`}
       ${PLACES.map(([place, title]) => {
         const own = inputs.filter((input) => input.place === place);
         return own.length > 0 && [html`<h4>${title}</h4>`, list(own.map(parameter))];

@@ -239,8 +239,8 @@ function deleteItem(items: Items): Operation {
   });
 }
 
-function ofCollection({ tag, path }: Resource) {
-  return { access: ACCESS.key, tag, path } as const;
+function ofCollection({ name, tag, path }: Resource) {
+  return { access: ACCESS.key, tag, path, collections: [name] } as const;
 }
 
 function ofItem(resource: Resource) {

@@ -1,4 +1,5 @@
 import { type Access, ApiError, type ErrorKind, WAIT, withCodes } from "../web/mod.ts";
+import { KEY_SCOPE, needsOfKey } from "./scope.ts";
 
 /** Errors that follow from who may call an operation, or from the state of the service. */
 export const ACCESS_ERRORS = withCodes({
@@ -20,7 +21,8 @@ export const ACCESS_ERRORS = withCodes({
   invalid_api_key: {
     status: 401,
     means:
-      "The API key is mistyped, has been replaced, or belongs to a closed account or the other environment.",
+      "The API key is mistyped, has been replaced or revoked, has expired, or belongs to a closed account or the other " +
+      "environment.",
     todo: "Use a valid key.",
   },
   invalid_operator_token: {
@@ -99,6 +101,7 @@ export const ACCESS: Readonly<Record<"key" | "address" | "public" | "operator" |
       ACCESS_ERRORS.rate_limit_day,
       ACCESS_ERRORS.key_banned,
     ],
+    scopes: { error: KEY_SCOPE, needs: needsOfKey },
   },
   /** Everyone. Requests count toward the limit of the client's address. */
   address: {

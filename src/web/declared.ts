@@ -16,9 +16,16 @@ const BODY_ERRORS: readonly ErrorKind[] = [
 const ERROR_CODE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
 
 /** Every error of an operation. */
-export function errorsOf({ access, body, deprecated, errors }: DeclaredOperation): readonly ErrorKind[] {
+export function errorsOf(operation: DeclaredOperation): readonly ErrorKind[] {
+  const { access: { errors: ofAccess, scopes }, body, deprecated, errors, scope, isUnrestricted } = operation;
   const gone = deprecated ? [ERRORS.gone] : [];
-  return [...new Set([...ANY, ...access.errors, ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
+  const ofScope = scopes && !(scope === "read" && isUnrestricted) ? [scopes.error] : [];
+  return [...new Set([...ANY, ...ofAccess, ...ofScope, ...(body ? BODY_ERRORS : []), ...errors, ...gone])];
+}
+
+/** A sentence on what a credential needs for an operation; undefined if there is nothing to say. */
+export function needsOf(operation: DeclaredOperation): string | undefined {
+  return operation.access.scopes?.needs(operation);
 }
 
 /** Every error of an operation by status, in ascending order. */

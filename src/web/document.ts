@@ -4,6 +4,7 @@ import {
   errorsOf,
   errorsOfAll,
   isDocumented,
+  needsOf,
   type Parameter,
   parametersOf,
   schemasOf,
@@ -144,13 +145,15 @@ export function openApiDocument(
 function operationObject(operation: DeclaredOperation, described: Context): object {
   const { id, tag, summary, description = `${summary}.`, deprecated, access, body } = operation;
   const age = ({ name }: Parameter) => described.addedParameters.indexOf(name);
+  const needs = needsOf(operation);
+  const text = needs === undefined ? description : `${description}\n\n${needs}`;
   const parameters = parametersOf(operation).sort((one, other) => age(one) - age(other))
     .map((parameter) => parameterObject(parameter, operation, described));
   return {
     operationId: id,
     tags: [tag?.name],
     summary,
-    description: operation.isExtension ? asExtension(description, "\n\n", described) : description,
+    description: operation.isExtension ? asExtension(text, "\n\n", described) : text,
     deprecated: deprecated && true,
     security: access.hasCredential ? undefined : [],
     parameters: parameters.length > 0 ? parameters : undefined,

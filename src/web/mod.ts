@@ -75,6 +75,8 @@ export {
   type DeclaredOperation,
   type Operation,
   operation,
+  type Scope,
+  type Scoped,
   type Tag,
 } from "./operation.ts";
 export { CompressedText, Representation } from "./representation.ts";

@@ -48,6 +48,7 @@ export {
   type InputMember,
   inputsOf,
   isDocumented,
+  needsOf,
 } from "./declared.ts";
 export { answerHeadersOf, type Interface, openApiDocument } from "./document.ts";
 export { requiredHeader } from "./response_headers.ts";

@@ -65,6 +65,25 @@ export interface Access {
   readonly isStrict: boolean;
   /** Errors of all its operations, in addition to those of HTTP. */
   readonly errors: readonly ErrorKind[];
+  /** Undefined if every credential allows all operations. */
+  readonly scopes?: {
+    /** The error if a credential lacks what an operation needs. */
+    readonly error: ErrorKind;
+    /** Returns a sentence on what an operation needs. */
+    readonly needs: (operation: Scoped) => string;
+  };
+}
+
+/** What a credential must allow: to read, to write, or to manage credentials and what they belong to. */
+export type Scope = "read" | "write" | "manage";
+
+/** What a credential needs for an operation. */
+export interface Scoped {
+  readonly scope: Scope;
+  /** Names of all collections that the operation reads or writes. */
+  readonly collections: readonly string[];
+  /** Whether credentials that are restricted to some collections allow it, too. */
+  readonly isUnrestricted?: true;
 }
 
 /** A group of operations. Documents have groups in the order of their operations. */
@@ -90,7 +109,7 @@ export interface Declaration<
   Query extends Members = Members,
   Headers extends OptionalMembers = OptionalMembers,
   Body = unknown,
-> extends Endpoint {
+> extends Endpoint, Partial<Scoped> {
   readonly id: string;
   readonly access: Access;
   readonly tag?: Tag;
@@ -118,8 +137,8 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorKind[];
-  /** Some requests are served although limits refuse them. */
-  readonly isVital?: true;
+  /** How many requests of a caller in an hour are served although limits refuse them; by default none. */
+  readonly sparedPerHour?: number;
   /** Maximum time to respond, in ms; by default that of all requests. */
   readonly timeoutMs?: number;
   /** Has a small capacity of its own, and a response while the service stops. */
@@ -129,7 +148,12 @@ export interface Declaration<
 }
 
 /** An operation as documents describe it. */
-export interface DeclaredOperation extends Declaration {
+export interface DeclaredOperation extends Declaration, Scoped {
+  /** By default `read` for GET, and otherwise `write`. */
+  readonly scope: Scope;
+  /** By default none. */
+  readonly collections: readonly string[];
+  readonly isUnrestricted?: true;
   readonly params: Members;
   readonly query: Members;
   readonly headers: OptionalMembers;
@@ -212,7 +236,8 @@ export function operation(
 
   const accepted = isLenient ? { ...headers, Prefer: PREFER } : headers;
   const own = { params, query, headers: accepted, ...(body && { body }), respond };
-  return { answers: {}, errors: [], ...declaration, ...own };
+  const scope = declaration.method === "GET" ? "read" : "write";
+  return { answers: {}, errors: [], collections: [], scope, ...declaration, ...own };
 }
 
 /** Returns a parser of headers and query strings. Results for requests without these headers are cached. */

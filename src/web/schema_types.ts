@@ -13,6 +13,7 @@ export interface JsonSchema {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
+  readonly minItems?: number;
   readonly maxItems?: number;
   readonly items?: JsonSchema;
   readonly required?: readonly string[];

@@ -112,6 +112,7 @@ Deno.test("getAccount() and getUsage() describe the key's account, and forbid ca
     bannedUntil: null,
     createdAt: "2027-01-15T12:00:00.000Z",
     previousKeyExpiresAt: null,
+    key: null,
   });
   const days = [["2027-01-16", 2, 0], ["2027-01-15", 3, 1], ["2027-01-14", 0, 0]];
   assertEquals(await usage.json(), days.map(([date, admitted, refused]) => ({ date, admitted, refused })));

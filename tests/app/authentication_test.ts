@@ -212,6 +212,8 @@ class Fixture extends RecordingService {
   readonly other: RecordingService = this.beside();
   id: string = "";
   key: string = "";
+  /** An added key of the account, and its ID. */
+  added: { readonly key: string; readonly id: string } = { key: "", id: "" };
   /** The ID and the key of the other account. */
   stranger: { readonly id: string; readonly key: string } = { id: "", key: "" };
 
@@ -219,7 +221,12 @@ class Fixture extends RecordingService {
     const fixture = new Fixture(new VirtualTime(), fake, options);
     const [own, other] = [await fixture.createAccount("free"), await fixture.createAccount("free")];
     const stranger = { id: other.account.id, key: other.apiKey };
-    Object.assign(fixture, { id: own.account.id, key: own.apiKey, stranger });
+    const { key, apiKey } = await fixture.accounts.addKey(own.account.id, {
+      label: "a",
+      scope: "read/write",
+    });
+    const added = { key: apiKey, id: key.id };
+    Object.assign(fixture, { id: own.account.id, key: own.apiKey, added, stranger });
     await fixture.send(POST, HAMMER);
     return fixture;
   }
@@ -321,33 +328,46 @@ const LOWER: Outcomes = ["7 of 20", "rate_limit_minute", "key_banned"];
 const UNBANNED: Outcomes = ["47 of 60", "rate_limit_minute", "rate_limit_minute"];
 const RESET: Outcomes = ["59 of 60", "59 of 60", "key_banned"];
 
-type Apply = (accounts: RemoteAccounts, id: string, other: string) => Promise<object | null>;
+type Apply = (accounts: RemoteAccounts, id: string, other: string, keyId: string) => Promise<object | null>;
 
 /** A change, the next response to the old key, and then to a new one. */
-const CHANGES: readonly (readonly [what: string, expected: Outcomes, apply: Apply, withNewKey?: Outcomes])[] =
+type Change = readonly [what: string, expected: Outcomes, apply: Apply, withNewKey?: Outcomes];
+
+const CHANGES: readonly Change[] = [
+  ["closed", ENDED, (accounts, id) => accounts.close(id)],
+  ["suspended", SUSPENDED, (accounts, id) => accounts.suspend(id, NOON)],
+  ["suspended and resumed", SAME, async (accounts, id) => {
+    await accounts.suspend(id, NOON);
+    return await accounts.suspend(id, null);
+  }],
+  ["given a new key", ENDED, (accounts, id) => accounts.rotate(id), SAME],
+  ["given a new key with a grace", SAME, (accounts, id) => accounts.rotate(id, HOUR), AFTER_IT],
+  ["moved to a higher plan", HIGHER, (accounts, id) => accounts.change(id, { limits: PLANS.limits.pro })],
   [
-    ["closed", ENDED, (accounts, id) => accounts.close(id)],
-    ["suspended", SUSPENDED, (accounts, id) => accounts.suspend(id, NOON)],
-    ["suspended and resumed", SAME, async (accounts, id) => {
-      await accounts.suspend(id, NOON);
-      return await accounts.suspend(id, null);
-    }],
-    ["given a new key", ENDED, (accounts, id) => accounts.rotate(id), SAME],
-    ["given a new key with a grace", SAME, (accounts, id) => accounts.rotate(id, HOUR), AFTER_IT],
-    ["moved to a higher plan", HIGHER, (accounts, id) => accounts.change(id, { limits: PLANS.limits.pro })],
-    [
-      "moved to a lower plan",
-      LOWER,
-      (accounts, id) => accounts.change(id, { limits: { minute: 20, day: 99 } }),
-    ],
-    ["unbanned", UNBANNED, (accounts, id) => accounts.changeUsage(id, pardon)],
-    ["reset", RESET, (accounts, id) => accounts.changeUsage(id, (usage) => reset(usage, NOON))],
-    [
-      "left as it was, and another renamed",
-      SAME,
-      (accounts, _, other) => accounts.change(other, { name: "new" }),
-    ],
-  ];
+    "moved to a lower plan",
+    LOWER,
+    (accounts, id) => accounts.change(id, { limits: { minute: 20, day: 99 } }),
+  ],
+  ["unbanned", UNBANNED, (accounts, id) => accounts.changeUsage(id, pardon)],
+  ["reset", RESET, (accounts, id) => accounts.changeUsage(id, (usage) => reset(usage, NOON))],
+  [
+    "left as it was, and another renamed",
+    SAME,
+    (accounts, _, other) => accounts.change(other, { name: "new" }),
+  ],
+];
+
+/** The same, if the added key is used. */
+const CHANGES_OF_ADDED: readonly Change[] = [
+  ...CHANGES.slice(0, 5),
+  ["left without it", ENDED, (accounts, id, _, keyId) => accounts.revokeKey(id, keyId)],
+];
+
+/** Changes, with a text that says which key is used. */
+const CASES = [
+  ...CHANGES.map((change) => ["", ...change] as const),
+  ...CHANGES_OF_ADDED.map((change) => [" with an added key", ...change] as const),
+];
 
 function outcomeOf({ code, remaining, limit }: Reply): string {
   return code || `${remaining} of ${limit}`;
@@ -358,16 +378,18 @@ function next(outcome: string): string {
   return outcome.replace(/^\d+(?= of)/, (remaining) => `${Number(remaining) - 1}`);
 }
 
-for (const [what, expected, apply, withNewKey] of CHANGES) {
+for (const [which, what, expected, apply, withNewKey] of CASES) {
   for (const [condition, { prepare, used, whileSent }] of Object.entries(CONDITIONS)) {
-    Deno.test(`service notices at the next request that an account (${condition}) was ${what}`, async () => {
+    Deno.test(`service notices at the next request that an account${which} (${condition}) was ${what}`, async () => {
       await using fixture = await Fixture.open();
+      if (which !== "") fixture.key = fixture.added.key;
       const { other, id, stranger, rows } = fixture;
       const index = condition === "banned" ? 2 : used === 60 ? 1 : 0;
       await prepare(fixture);
       assertEquals((await other.accounts.usage(id)).leased > 0, /^leased|^far/.test(condition));
       let changed: object | null = null;
-      const change = async () => void (changed = await apply(other.accounts, id, stranger.id));
+      const change = async () =>
+        void (changed = await apply(other.accounts, id, stranger.id, fixture.added.id));
       await (whileSent ?? ((_, change) => change()))(fixture, change);
 
       const replies = [await fixture.send(POST, HAMMER), await fixture.send("PATCH /v1/things/1", {})];
@@ -383,16 +405,17 @@ for (const [what, expected, apply, withNewKey] of CHANGES) {
   }
 }
 
-for (const [what, [outcome], apply] of CHANGES) {
+for (const [which, what, [outcome], apply] of CASES) {
   const isRefused = /^[a-z_]+$/.test(outcome);
-  Deno.test(`service ${isRefused ? "writes nothing" : "writes, and charges once,"} if an account is ${what} while a slow body arrives`, async () => {
+  Deno.test(`service ${isRefused ? "writes nothing" : "writes, and charges once,"} if an account${which} is ${what} while a slow body arrives`, async () => {
     for (const ms of [1_001, 3_000]) {
       await using fixture = await Fixture.open();
+      if (which !== "") fixture.key = fixture.added.key;
       const { time, other, id, stranger, rows } = fixture;
       await fixture.read(11);
       const { reply, sendBody } = fixture.startAdding();
       await time.advance(ms);
-      await apply(other.accounts, id, stranger.id);
+      await apply(other.accounts, id, stranger.id, fixture.added.id);
       sendBody();
 
       const { status, code } = await time.until(reply, 1_000);

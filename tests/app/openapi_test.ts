@@ -165,6 +165,35 @@ Deno.test("openApiDocument() has absolute URLs of its own collections as example
   );
 });
 
+Deno.test("openApiDocument() says which key each operation needs, and that others get 403", () => {
+  const needs = DOCUMENTED.filter(({ operation: { access } }) => access === ACCESS.key).map(
+    ({ operation }) => {
+      const description = JSON.stringify(DESCRIPTION.describes(operation));
+      const [sentence] = /(?:An added key needs|Only the first key)[^.]*/.exec(description) ?? [];
+      return [operation.id, sentence, errorsOf(operation).some(({ code }) => code === "key_scope")];
+    },
+  );
+  const read = "An added key needs the scope `read`";
+  const write = "An added key needs the scope `read/write`";
+  const ofThings = " and, if it is restricted to collections, `things`";
+  const first = "Only the first key of the account can do this";
+
+  assertEquals(needs.filter(([id]) => /Things?$|Keys?$|Account$|Usage$/.test(`${id}`)), [
+    ["listThings", read + ofThings, true],
+    ["createThing", write + ofThings, true],
+    ["getThing", read + ofThings, true],
+    ["updateThing", write + ofThings, true],
+    ["deleteThing", write + ofThings, true],
+    ["getAccount", read, false],
+    ["rotateKey", first, true],
+    ["listKeys", first, true],
+    ["addKey", first, true],
+    ["revokeKey", first, true],
+    ["getUsage", read, false],
+    ["closeAccount", first, true],
+  ]);
+});
+
 Deno.test("openApiDocument() and inputsOf() mark the required parameters", () => {
   const declared = operation({
     id: "getWord",
@@ -230,7 +259,8 @@ Deno.test("openApiDocument() has new parameters last, because generated clients 
 
 /** Values at the bounds of a schema and just beyond them. Strings ignore patterns. */
 function boundaryValues(
-  { type: types, enum: values, minLength, maxLength, minimum, maximum, maxItems = 1, items }: JsonSchema,
+  { type: types, enum: values, minLength, maxLength, minimum, maximum, minItems = 0, maxItems = 1, items }:
+    JsonSchema,
 ): { good: readonly unknown[]; bad: readonly unknown[] } {
   const [type] = [types].flat();
   if (values) return { good: values, bad: ["x"] };
@@ -238,7 +268,8 @@ function boundaryValues(
   if (type === "array") {
     const [item = "x"] = boundaryValues(items ?? {}).good;
     const list = (length: number) => new Array(length).fill(item);
-    return { good: [list(0), list(maxItems)], bad: [list(maxItems + 1)] };
+    const few = minItems > 0 ? [list(minItems - 1)] : [];
+    return { good: [list(minItems), list(maxItems)], bad: [...few, list(maxItems + 1)] };
   }
   assert(type === "string" || type === "integer", `No bounds are known for ${type}`);
   const [low, high] = type === "string" ? [minLength, maxLength] : [minimum, maximum];

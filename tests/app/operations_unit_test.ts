@@ -36,7 +36,7 @@ function empty(changes: Partial<Operation> = {}): Operation {
 /** Why operations are refused, of which `ofParts` are ids of those of parts; empty if they are not. */
 function refusalOf(operations: readonly Operation[], ...ofParts: string[]): string {
   try {
-    requireValidOperations(operations, new Set(ofParts));
+    requireValidOperations(operations, { ofParts: new Set(ofParts), collections: ["cups"] });
     return "";
   } catch (error) {
     if (error instanceof ResourceError) return error.message;
@@ -65,6 +65,7 @@ Deno.test.each<[fault: string, Partial<Operation>]>([
     "has an invalid schema: it must not have a pattern with the flag i, which documents cannot show",
     { body: object({ name: text({ pattern: /x/i }) }) },
   ],
+  ["must declare collections that there are, not plates", { collections: ["cups", "plates"] }],
 ])("requireValidOperations() refuses an operation: it %s", (fault, changes) => {
   assertEquals(refusalOf([fill(changes)]), `The operation fillCup ${fault}.`);
   assertEquals(refusalOf([fill(changes)], "fillCup"), `The operation fillCup of a part ${fault}.`);
@@ -118,5 +119,8 @@ Deno.test("requireValidOperations() refuses one code with two meanings, in which
     }
   }
   const ownNotFound = { ...CUP_BROKEN, code: ERRORS.not_found.code };
-  assertThrows(() => requireValidOperations([fill({ errors: [ownNotFound] })], new Set()), ResourceError);
+  assertThrows(
+    () => requireValidOperations([fill({ errors: [ownNotFound] })], { ofParts: new Set(), collections: [] }),
+    ResourceError,
+  );
 });

@@ -1,10 +1,11 @@
 import { needsToken } from "../../src/service/mod.ts";
-import { MAX_ROTATIONS } from "../../src/accounts/account.ts";
+import { MAX_ADDITIONS, MAX_ROTATIONS } from "../../src/accounts/account.ts";
+import { MAX_ADDED_KEYS } from "../../src/accounts/added_keys.ts";
 import type { Limits } from "../../src/limits/usage.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { getBanned, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
-import { addKnownAccounts, ALL, CLOSED, credentialFor, type Sample } from "../support/operations.ts";
+import { addKnownAccounts, ALL, CLOSED, credentialFor, OPEN, type Sample } from "../support/operations.ts";
 import { HAMMER, SUNSET } from "../support/things.ts";
 
 /** An operation about to be called. */
@@ -67,6 +68,47 @@ const WAYS = {
       const headers = { "idempotency-key": "1" };
       await stage.send({ headers });
       return await stage.send({ headers, json: otherThan(stage.json) });
+    },
+  },
+  key_scope: {
+    act: async (stage) => {
+      const { service, send } = stage;
+      const collections = ["none"];
+      const added = await service.accounts.addKey(await idOf(stage), {
+        label: "a",
+        scope: "read",
+        collections,
+      });
+      return await send({ headers: { authorization: `Bearer ${added.apiKey}` } });
+    },
+  },
+  key_not_found: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async ({ send }) => {
+      await send();
+      return await send();
+    },
+  },
+  key_exists: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async ({ send }) => {
+      await send();
+      return await send();
+    },
+  },
+  too_many_keys: {
+    before: ({ service }) => addKnownAccounts(service),
+    act: async (stage) => {
+      for (const id of [await idOf(stage), OPEN]) await addKeys(stage, id);
+      return await stage.send();
+    },
+  },
+  key_additions_limit: {
+    act: async ({ service, apiKey, send }) => {
+      for (let count = 0; count < MAX_ADDITIONS; count++) {
+        await service.fetch("POST /v1/account/keys", { key: apiKey, json: { label: `${count}` } });
+      }
+      return await send();
     },
   },
   account_suspended: {
@@ -155,6 +197,13 @@ function otherThan(json: unknown): object {
 /** The id of the account. */
 async function idOf({ service, apiKey: key }: Stage): Promise<string> {
   return (await (await service.fetch("GET /v1/account", { key })).json()).id;
+}
+
+/** Adds as many keys to an account as it can have. */
+async function addKeys({ service }: Stage, id: string): Promise<void> {
+  for (let made = 0; made < MAX_ADDED_KEYS; made++) {
+    await service.accounts.addKey(id, { label: `Key ${made}`, scope: "read" }).catch(() => undefined);
+  }
 }
 
 /** Sends the request after the same request has been sent this many times. */

@@ -263,6 +263,74 @@ Deno.test("accounts rotate prints a new key, and the previous one ends at once o
   assertEquals(await answerTo(operator, renewed), 200);
 });
 
+Deno.test("accounts add-key prints a key alone on standard output, keys lists it, and revoke-key ends it", async () => {
+  await using operator = await Operator.start();
+  const { id, key: first } = await operator.createAccount();
+
+  const code = await operator.run(
+    `accounts add-key ${id} --scope read/write --collections things --expires 90d`,
+    "Zoë's till",
+  );
+
+  const [key = "", ...more] = operator.out;
+  const [keyId = ""] = /key_\w+/.exec(operator.err.join()) ?? [];
+  assertEquals([code, more], [0, []]);
+  assertMatch(key, /^as_test_\w{38}$/);
+  assertEquals(operator.err, [
+    `Added: ${keyId}, Zoë's till, read/write.`,
+    "The key is shown only once, on standard output.",
+  ]);
+  const [created, expires] = [NOON, NOON + 90 * 24 * HOUR].map((time) => new Date(time).toISOString());
+  await assertPrints(operator, `accounts keys ${id}`, [
+    [keyId, "Zoë's till", "read/write", "things", created, expires].join("\t"),
+  ], ["id\tlabel\tscope\tcollections\tcreated\texpires"]);
+  assertEquals(await answerTo(operator, key), 200);
+  await assertPrints(operator, `accounts revoke-key ${id} ${keyId}`, [], [
+    `Revoked: ${keyId} of account ${id}.`,
+  ]);
+  assertEquals(await answerTo(operator, key), "invalid_api_key");
+  assertEquals(await operator.run(`accounts revoke-key ${id} ${keyId}`), 1);
+  assertEquals(operator.err, ["No added key of the account has this id."]);
+
+  await operator.run(`accounts add-key ${id} till`);
+  const [added = ""] = operator.out;
+  assertEquals(await operator.run(`accounts add-key ${id} till`), 1);
+  assertMatch(operator.err.join(), /^The key key_\w{16} has this label\.$/);
+  await operator.run(`accounts rotate ${id} --grace 1h`);
+  assertMatch(operator.err.at(-1) ?? "", /^Still valid: key_\w{16}, till\.$/);
+  await operator.run(`accounts rotate ${id}`);
+  assertEquals(operator.err.at(-1), "Added keys that stopped working: 1.");
+  for (const ended of [first, added]) assertEquals(await answerTo(operator, ended), "invalid_api_key");
+});
+
+Deno.test("accounts add-key says how to revoke a key that could not be printed", async () => {
+  await using operator = await Operator.start();
+  const { id } = await operator.createAccount();
+  operator.reader = () => Promise.reject(new Error("The pipe is closed"));
+
+  await operator.run(`accounts add-key ${id} till`).catch(() => {});
+
+  assertMatch(
+    operator.err.at(-2) ?? "",
+    new RegExp(`^The key could not be printed: revoke it with accounts revoke-key ${id} key_\\w{16}\\.$`),
+  );
+});
+
+Deno.test.each<[options: string, label: string, message: string]>([
+  ["--scope write", "till", "--scope must be one of read, read/write"],
+  ["--collections things,pets", "till", "--collections must be some of things, separated by commas"],
+  ["--collections ,", "till", "--collections must be some of things, separated by commas"],
+  ["--expires soon", "till", "--expires must be a duration such as 30m, 24h or 7d"],
+  ["", " ", "The LABEL must have 1 to 100 printable characters, not only whitespace"],
+  ["", "a\u001b", "The LABEL must have 1 to 100 printable characters, not only whitespace"],
+])("accounts add-key %s %j is refused: %s", async (options, label, message) => {
+  await using operator = await Operator.start();
+
+  const code = await operator.run(`accounts add-key acct_1 ${options}`, label);
+
+  assertEquals([code, operator.err], [2, [`${message}. See: deno task accounts --help`]]);
+});
+
 Deno.test("accounts create uses ENVIRONMENT for the key, and accounts rotate keeps the key's own", async () => {
   await using operator = await Operator.start();
   operator.environment.set("ENVIRONMENT", "production");

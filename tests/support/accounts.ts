@@ -1,7 +1,14 @@
 // Changes of accounts by another process.
 import { assert } from "@std/assert";
 import { type Account, ACCOUNTS_VERSION, type Issued } from "../../src/accounts/account.ts";
-import { type AccountState, AccountStore, type NewAccount } from "../../src/accounts/account_store.ts";
+import {
+  type AccountState,
+  AccountStore,
+  type Added,
+  type NewAccount,
+  type NewKey,
+  type Rotated,
+} from "../../src/accounts/account_store.ts";
 import type { Environment } from "../../src/service/mod.ts";
 import type { KeyForm } from "../../src/accounts/api_key.ts";
 import type { Usage } from "../../src/limits/usage.ts";
@@ -34,8 +41,31 @@ export class RemoteAccounts {
   }
 
   /** Gives an account a new key. The previous one expires after `grace` ms. */
-  rotate(id: string, grace: number = 0, now: number = this.#clock()): Promise<Issued | null> {
+  rotate(id: string, grace: number = 0, now: number = this.#clock()): Promise<Rotated | null> {
     return this.#transact(this.#accounts.rotating(id, grace, now));
+  }
+
+  /** Adds a key to an open account, as an operator. */
+  async addKey(id: string, newKey: NewKey, now: number = this.#clock()): Promise<Added> {
+    const added = await this.#transact(this.#accounts.addingKey(id, newKey, now));
+    assert(added);
+    return added;
+  }
+
+  /** Revokes an added key of an open account, as an operator or with the key that has a hash. */
+  revokeKey(id: string, keyId: string, by?: string): Promise<Account | null> {
+    return this.#transact(this.#accounts.revokingKey(id, keyId, this.#clock(), by));
+  }
+
+  /** Adds a key with the key that has a hash. */
+  addKeyBy(id: string, by: string): Promise<Added | null> {
+    const newKey = { label: "by a key", scope: "read" };
+    return this.#transact(this.#accounts.addingKey(id, newKey, this.#clock(), by));
+  }
+
+  /** Replaces the key that has a hash. */
+  rotateBy(id: string, by: string, grace: number = 0): Promise<Rotated | null> {
+    return this.#transact(this.#accounts.rotating(id, grace, this.#clock(), by));
   }
 
   async change(id: string, change: Partial<Account>): Promise<Account | null> {

@@ -1,7 +1,9 @@
 // A valid request for every operation.
+import { assert } from "@std/assert";
 import { ACCESS, needsToken } from "../../src/service/mod.ts";
 import { MINUTE } from "../../src/base/mod.ts";
-import { accountKey } from "../../src/accounts/account.ts";
+import { accountKey, apiKeyKey } from "../../src/accounts/account.ts";
+import { withAddedKeys } from "../../src/accounts/added_keys.ts";
 import { OWNERS } from "../../src/accounts/account_store.ts";
 import { encodeUsage, UNUSED, usageKey } from "../../src/limits/usage.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
@@ -64,6 +66,9 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getAccount: {},
   closeAccount: { status: 204, changes: ["accounts", "versions"] },
   rotateKey: { json: { graceSeconds: 60 }, status: 201, changes: ["accounts", "api_keys", "versions"] },
+  listKeys: {},
+  addKey: { json: { label: "Dashboard" }, status: 201, changes: ["accounts", "api_keys", "versions"] },
+  revokeKey: { seed: addKnownKey, status: 204, changes: ["accounts", "api_keys", "versions"] },
   getUsage: {},
   getOpenApi: {},
   getSecurity: {},
@@ -78,10 +83,13 @@ export const GOOD: Readonly<Record<string, Good>> = {
   ...OWN,
 };
 
-const OPEN = "acct_0000000000000001";
+/** An open account, which operators' valid requests are about. */
+export const OPEN = "acct_0000000000000001";
 /** A closed account, which the valid request of `deleteAccount` is about. */
 export const CLOSED = "acct_0000000000000002";
-const PARAMS = { thingId: "1", id: OPEN };
+/** ID of the added key that valid requests revoke. */
+const KEY = "key_0000000000000001";
+const PARAMS = { thingId: "1", id: OPEN, keyId: KEY };
 
 /** Operators' operations by ID. */
 export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
@@ -100,6 +108,13 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   getAccountUsage: {},
   updateAccount: { json: { suspended: true }, changes: ["accounts", "versions"] },
   rotateAccountKey: { json: { graceSeconds: 0 }, status: 201, changes: ["accounts", "api_keys", "versions"] },
+  listAccountKeys: {},
+  addAccountKey: { json: { label: "Dashboard" }, status: 201, changes: ["accounts", "api_keys", "versions"] },
+  revokeAccountKey: {
+    seed: (service) => addKnownKey(service, OPEN),
+    status: 204,
+    changes: ["accounts", "api_keys", "versions"],
+  },
   unbanAccount: { changes: ["accounts", "versions"] },
   resetAccount: { changes: ["accounts", "versions"] },
   closeAccount: { changes: ["accounts", "versions"] },
@@ -134,6 +149,16 @@ export async function addKnownAccounts(
   for (const { seed } of new Set([GOOD, GOOD_FOR_OPERATORS].flatMap(Object.values<Good>))) {
     await seed?.(service, accountId);
   }
+}
+
+/** Gives an account the added key that valid requests revoke. */
+async function addKnownKey(service: Harness, accountId: string): Promise<void> {
+  const account = (await service.accounts.find(accountId))?.holder;
+  assert(account);
+  const hash = `hash of a key of ${accountId}`;
+  const key = { id: KEY, label: "Till", scope: "read", hash, createdAt: service.now };
+  await service.kv.set(accountKey(accountId), encodeJson(withAddedKeys(account, [key])));
+  await service.kv.set(apiKeyKey(hash), encodeJson(accountId));
 }
 
 await using service = await Harness.open(ALL);

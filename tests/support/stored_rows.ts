@@ -1,5 +1,6 @@
 // Checks that stored rows are consistent, and forges rows.
 import { assertEquals } from "@std/assert";
+import type { OwnKeys } from "../../src/accounts/added_keys.ts";
 import { nameOf } from "../../src/engine/versions.ts";
 import type { Resource } from "../../src/resource/mod.ts";
 import { THINGS } from "./things.ts";
@@ -95,7 +96,9 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
         ...[JSON.parse(text).reference ?? []].flat().flatMap((reference) =>
           needs(key, ["account_references", reference], rows, JSON.stringify(rest[0]))
         ),
-        ...needs(key, ["api_keys", JSON.parse(text).keyHash], rows, JSON.stringify(rest[0])),
+        ...[JSON.parse(text).keyHash, ...hashesOfAdded(JSON.parse(text))].flatMap((hash) =>
+          needs(key, ["api_keys", hash], rows, JSON.stringify(rest[0]))
+        ),
         ...needs(key, ["usage", String(rest[0])], rows),
       ];
     case "account_references": {
@@ -104,8 +107,8 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
     }
     case "api_keys": {
       const account = ["accounts", JSON.parse(text)];
-      const { keyHash, previousKey } = JSON.parse(rows.get(nameOf(account)) ?? "{}");
-      const isKnown = [keyHash, previousKey?.hash].includes(rest[0]);
+      const { keyHash, previousKey, addedKeys } = JSON.parse(rows.get(nameOf(account)) ?? "{}");
+      const isKnown = [keyHash, previousKey?.hash, ...hashesOfAdded({ addedKeys })].includes(rest[0]);
       return isKnown ? [] : [`${nameOf(key)} is unknown to ${nameOf(account)}`];
     }
     case "idempotency": {
@@ -124,6 +127,11 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
     default:
       return text === "not bytes" ? [`${nameOf(key)} does not hold bytes`] : [];
   }
+}
+
+/** The hashes of an account's added keys. */
+function hashesOfAdded({ addedKeys }: Pick<OwnKeys, "addedKeys">): readonly string[] {
+  return addedKeys?.keys.map(({ hash }) => hash) ?? [];
 }
 
 /** The size of all rows of a KV, in bytes: of their values, and of their keys as JSON. */

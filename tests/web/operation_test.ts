@@ -89,6 +89,27 @@ Deno.test.each<[faults: string, ...request: Parameters<typeof incoming>]>([
   assertEquals([error.kind.code, error.message], ["invalid_request", faults]);
 });
 
+Deno.test("operation() needs the scope read for GET, and else write, and belongs to no collection, unless it says so", () => {
+  const scopes = (["GET", "POST", "PATCH", "DELETE"] as const).map((method): unknown[] => {
+    const made = operation(
+      { id: "a", method, path: "/a", access: ACCESS.key, summary: "A" },
+      () => new Response(),
+    );
+    return [method, made.scope, made.collections, made.isUnrestricted];
+  });
+  const declared = { scope: "manage", collections: ["cups"] } as const;
+  const { scope, collections } = operation(
+    { ...{ id: "a", method: "GET", path: "/a", access: ACCESS.key, summary: "A" }, ...declared },
+    () => new Response(),
+  );
+
+  assertEquals(scopes, [
+    ["GET", "read", [], undefined],
+    ...["POST", "PATCH", "DELETE"].map((method) => [method, "write", [], undefined]),
+  ]);
+  assertEquals({ scope, collections }, declared);
+});
+
 Deno.test("answer() reports a fault in the path, and then a body that cannot be read, before all others", async () => {
   const unreadable = new ApiError(ERRORS.invalid_json, "The body is empty.");
   const call = { ...incoming("?limit=0", {}, {}), readBody: () => Promise.reject(unreadable) };
