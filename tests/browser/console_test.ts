@@ -222,6 +222,26 @@ test("page keeps the key in the tab, shows it whole once, and warns before it is
   assertEquals(copied.slice(0, start.length), start);
 });
 
+test("page adds a key without using it, and revokes it", async ({ page }) => {
+  page.on("dialog", (dialog) => dialog.accept());
+  const key = await signUp(page);
+
+  assertEquals(await call(page, "addKey"), "201");
+  await shows(page, {
+    "#message": /^Copy the added key: it is shown only now\. .* These forms have its id now\.$/,
+    "#next button": ["Copy", "Revoke an added key", "Copy"],
+    "#key": key,
+  });
+  const { id, apiKey } = JSON.parse(await text(page, "#body"));
+  assertMatch(apiKey, /^as_test_\w{38}$/);
+  assertEquals(await call(page, "getAccount"), "200");
+  assertEquals(JSON.parse(await text(page, "#body")).key, null);
+  await choose(page, "revokeKey");
+  assertEquals(await page.locator("#form-revokeKey [name=keyId]").inputValue(), id);
+  assertEquals(await call(page), "204");
+  assertEquals([await call(page, "listKeys"), await text(page, "#body")], ["200", "[]"]);
+});
+
 test("page sends what its form says, offers the current ETag after 412, and turns pages", async ({ page }) => {
   await signUp(page);
   const markup = "<img src=x onerror=alert(1)> \u202e";

@@ -193,8 +193,8 @@ export function linkTo(operation) {
 
 /** What requests of an operation are charged to. @param {string} operation */
 export function payerOf(operation) {
-  const { access = "", vital } = part(operation).dataset;
-  return vital ?? (access === "key" ? state.key || "keyless" : access);
+  const { access = "", spared } = part(operation).dataset;
+  return spared ?? (access === "key" ? state.key || "keyless" : access);
 }
 
 /** A request of an operation, by default as its form says. @param {string} operation @param {readonly { name: string, place: string, value: string }[]} [given] */
@@ -292,7 +292,7 @@ export async function whileBusy(act) {
   }
 }
 
-/** Sends a request, and notes what its response says about the key and the limits. A rotated key has the limits of the old one. @param {string} operation @param {Call} call @returns {Promise<Entry>} */
+/** Sends a request, and notes what its response says about the key and the limits. A rotated key has the limits of the old one, and an added one is not used here. @param {string} operation @param {Call} call @returns {Promise<Entry>} */
 export async function run(operation, call) {
   const payer = payerOf(operation);
   const isOfKey = part(operation).dataset.access === "key" && state.key !== "";
@@ -303,8 +303,9 @@ export async function run(operation, call) {
   if (end > now) state.waits[payer] = end;
   if (isOfKey) state.usage = usageAfter(state.usage, entry, now);
   if (isOfKey && answer.code === "key_banned") state.bannedUntil = end;
-  if (answer.newKey && !isOfKey) forget();
-  if (answer.newKey) adopt(answer.newKey, true);
+  if (!answer.newKey || !part(operation).dataset.adopts) return entry;
+  if (!isOfKey) forget();
+  adopt(answer.newKey, true);
   return entry;
 }
 
@@ -328,11 +329,12 @@ export async function send(operation = chosen(), call = callOf(operation)) {
 
 /** Shows a response, and draws its consequences. Only after a lost one, the Idempotency-Key stays, so that it is safe to send again. @param {Entry} entry */
 export function settle(entry) {
-  const { operation, call: { method }, answer: { status, code, message, body, headers } } = entry;
+  const { operation, call: { method }, answer: { status, code, message, body, headers, newKey } } = entry;
   if (status > 0 && status < 500) renew(fieldsOf(operation, "[name=Idempotency-Key]"));
   const etag = headers.get("etag");
-  const isItem = etag && (status === 201 || (status === 200 && method === "PATCH"));
-  const filled = isItem ? fill(operation, JSON.parse(body).id, etag) : [];
+  const isAdded = newKey !== "" && !part(operation).dataset.adopts;
+  const isItem = isAdded || (etag && (status === 201 || (status === 200 && method === "PATCH")));
+  const filled = isItem ? fill(operation, JSON.parse(body).id, etag ?? "") : [];
   if (method === "DELETE" && status === 204) fill(operation, "", "");
   showEntry(entry, filled.filter((other) => other !== operation).map(linkTo));
   if (part(operation).dataset.ends && status === 204) {
@@ -352,7 +354,7 @@ export function adding(operation) {
 /** Shows a response. @param {Entry} entry @param {readonly HTMLElement[]} [filled] Links to the forms that it filled. */
 export function showEntry({ operation, call, answer }, filled = []) {
   const { status, text, headers, body, ms, code, message, newKey } = answer;
-  const { sunset, path = "" } = part(operation).dataset;
+  const { sunset, path = "", adopts } = part(operation).dataset;
   const [etag, cursor] = [headers.get("etag"), nextCursor(headers.get("link"))];
   const isReplay = headers.has("idempotency-replayed");
   const isEmpty = status === 200 && body === "[]";
@@ -365,16 +367,18 @@ export function showEntry({ operation, call, answer }, filled = []) {
     kind: status === 429 ? "429" : `${status}`.slice(0, 1),
     head: [["status", `${status || text}`], ["", told]],
     message: sentences(
-      newKey && "Copy your new key: only this tab has it",
+      newKey &&
+        (adopts ? "Copy your new key: only this tab has it" : "Copy the added key: it is shown only now"),
       message || textOf(`#${operation} [data-status="${status}"]`),
       isReplay && "A replay of the first response: nothing was created twice",
-      filled.length > 0 && "These forms have its id and ETag now",
+      filled.length > 0 && `These forms have its id${etag ? " and ETag" : ""} now`,
       isEmpty && (/[?&](?!limit=)/.test(call.url) ? "Nothing matches" : "There are none yet"),
       sunset && status < 400 && `Deprecated: works until ${sunset}`,
     ),
     code,
     todo: message.includes("Try again in ") ? advice.replace("Try again after Retry-After. ", "") : advice,
     next: [
+      newKey && !adopts && copyButton("the added key", () => newKey),
       ...filled,
       ...(isEmpty || isOfItem ? adding(operation) : []),
       isRepeatable && button("Repeat exactly", () => send(operation, call)),
