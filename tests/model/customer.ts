@@ -6,6 +6,8 @@ import type { Limits } from "../../src/limits/usage.ts";
 const UNAWARE = 5_000;
 /** A ban needs this many times as many strikes in a minute as the limit per minute. */
 const STRIKES = 5;
+/** The largest difference between the clocks of two processes, in ms. */
+const SKEW = 10_000;
 
 /** A period of time, including both ends. */
 export interface Span {
@@ -25,6 +27,15 @@ export interface Key {
   ended: Span;
   /** When it expires if it stays valid after that, by the clock of the process that gets the request. */
   grace: Span | undefined;
+  /** What it allows if it is an added key. */
+  readonly added?: AddedKey;
+}
+
+/** An added key: its ID, whether it can write, and when it expires by the processes' clocks. */
+export interface AddedKey {
+  readonly id: string;
+  readonly canWrite: boolean;
+  readonly expiresAt: number;
 }
 
 /** A response: the outcome of a request, and what it says about the limits. */
@@ -50,8 +61,10 @@ export interface Exchange extends Span {
   readonly clockThen: number;
   /** The range of the process's clock between the request and its response. */
   readonly clock: Span;
-  /** Whether limits and bans may let it pass without a charge, because it rotates a key. */
+  /** Whether limits and bans may let it pass without a charge, because it rotates or revokes a key. */
   readonly maySpare: boolean;
+  /** Whether its key allows its operation; undefined if that is not certain. */
+  readonly isAllowed: boolean | undefined;
 }
 
 /** Faults so far that explain unexpected refusals. */
@@ -76,7 +89,9 @@ export async function answerOf(response: Response): Promise<Answer> {
 /** An account, and what responses have said about it. */
 export class Customer {
   readonly id: string;
+  /** The first keys, the current one last. */
   readonly keys: Key[] = [];
+  readonly addedKeys: Key[] = [];
   /** Limits, and when they came into force. */
   readonly limits: { readonly from: number; readonly limits: Limits }[];
   /** Number of requests in flight during a reset, which may count before or after it. */
@@ -89,7 +104,7 @@ export class Customer {
   /** When it was closed, at the earliest and the latest; `to` is Infinity if that is not certain. */
   closed = NEVER;
   isRemoved = false;
-  /** Whether a client is rotating its key or closing it. */
+  /** Whether a client is changing its keys or closing it. */
   isChanging = false;
   /** When it was suspended and resumed, at the earliest and the latest. */
   readonly suspensions: { begun: Span; ended: Span }[] = [];
@@ -124,7 +139,10 @@ export class Customer {
     return this.#admitted.get(window) ?? 0;
   }
 
-  /** Records a new key. It replaces the earlier ones, one of which may stay valid for a grace period. */
+  /**
+   * Records a new first key. It replaces the earlier ones, one of which may stay valid for a grace period. Without one,
+   * it ends the added keys, too.
+   */
   issue(text: string, issued: Span, grace?: { readonly key: Key; readonly until: Span }): void {
     for (const key of this.keys) {
       if (key.ended.to < Infinity && key.grace === undefined) continue; // It is over.
@@ -132,12 +150,32 @@ export class Customer {
       key.grace = key === grace?.key ? grace.until : undefined;
     }
     this.keys.push({ text, issued, ended: NEVER, grace: undefined });
+    if (grace !== undefined) return;
+    for (const key of this.addedKeys) {
+      if (key.ended.to === Infinity) {
+        key.ended = { from: Math.min(issued.from, key.ended.from), to: issued.to };
+      }
+    }
   }
 
-  /** Records that a new key may be issued from now on. The returned function takes that back. */
-  beginRotation(from: number): () => void {
-    const before = this.keys.map((key) => ({ key, ended: key.ended }));
-    for (const key of this.keys) key.ended = { from: Math.min(from, key.ended.from), to: Infinity };
+  /** Records an added key. */
+  add(text: string, issued: Span, added: AddedKey): void {
+    this.addedKeys.push({ text, issued, ended: NEVER, grace: undefined, added });
+  }
+
+  /** Records that an added key is being revoked. Call the returned function with the time of success, or with none on failure. */
+  beginRevocation(key: Key, from: number): (to?: number) => void {
+    const before = key.ended;
+    key.ended = { from: Math.min(from, before.from), to: before.to };
+    return (to) =>
+      void (key.ended = to === undefined ? before : { ...key.ended, to: Math.min(to, before.to) });
+  }
+
+  /** Records that a new first key may be issued from now on. The returned function takes that back. */
+  beginRotation(from: number, graceSeconds: number): () => void {
+    const keys = [...this.keys, ...(graceSeconds > 0 ? [] : this.addedKeys)];
+    const before = keys.map((key) => ({ key, ended: key.ended }));
+    for (const { key } of before) key.ended = { from: Math.min(from, key.ended.from), to: Infinity };
     return () => before.forEach(({ key, ended }) => key.ended = ended);
   }
 
@@ -183,6 +221,12 @@ export class Customer {
 
   /** Checks a response against earlier ones, and records it. */
   check({ outcome, untilReset }: Answer, exchange: Exchange): void {
+    const { isAllowed } = exchange;
+    assert(
+      isAllowed !== false || !/^(2|304|409|412)/.test(outcome),
+      `${outcome} although the key does not allow it`,
+    );
+    assert(isAllowed !== true || outcome !== "403 key_scope", "Refused although the key allows it");
     if (untilReset === undefined) return this.#checkUncharged(outcome, exchange);
     const full = /^429 rate_limit_(minute|day)$/.exec(outcome)?.[1];
     if (full === undefined && outcome !== "429 key_banned") {
@@ -197,12 +241,14 @@ export class Customer {
     this.#checkAdmitted(untilReset, exchange);
   }
 
-  #checkUncharged(outcome: string, { key, since, to, clockThen }: Exchange): void {
-    if (outcome === "429 rotation_limit") this.failed++; // It was charged, but its headers describe another limit.
+  #checkUncharged(outcome: string, { key, since, to, clock }: Exchange): void {
+    if (/^429 (rotation|key_additions)_limit$/.test(outcome)) this.failed++; // It was charged, but its headers describe another limit.
     if (outcome === "401 invalid_api_key") {
       const isCurrent = key.ended.from > to ||
-        (key.ended.to < Infinity && clockThen < (key.grace?.from ?? 0));
-      const isValid = isCurrent && key.issued.to <= since && this.closed.from > to;
+        (key.ended.to < Infinity && clock.to < (key.grace?.from ?? 0));
+      // When it has expired by the clock of a process, that may have dropped it.
+      const hasExpired = clock.to + SKEW >= (key.added?.expiresAt ?? Infinity);
+      const isValid = isCurrent && !hasExpired && key.issued.to <= since && this.closed.from > to;
       assert(!isValid, "Refused with a key that was valid all the time");
     }
     if (outcome === "403 account_suspended") {
@@ -214,7 +260,8 @@ export class Customer {
   /** Checks that the key may have opened the account when a request was admitted. */
   #checkOpen({ key, openFrom, to, clockThen }: Exchange): void {
     const mayBeCurrent = key.ended.to >= openFrom || clockThen < (key.grace?.to ?? 0);
-    const mayBeValid = mayBeCurrent && key.issued.from <= to && this.closed.to >= openFrom;
+    const hasExpired = clockThen >= (key.added?.expiresAt ?? Infinity);
+    const mayBeValid = mayBeCurrent && !hasExpired && key.issued.from <= to && this.closed.to >= openFrom;
     assert(mayBeValid, "Admitted with a key that was invalid all the time");
     const isSuspended = this.suspensions.some(({ begun, ended }) => begun.to < openFrom && ended.from > to);
     assert(!isSuspended, "Admitted although the account was suspended all the time");

@@ -14,8 +14,10 @@ export const LIMITS: readonly Limits[] = [
 const USUAL = ["nowhere", "nowhere", "page", "get", "create", "create once"] as const;
 const RARE = ["patch", "patch", "patch if match", "patch if match", "delete"] as const;
 
+const OWN = ["rotate", "rotate", "rotate", "add key", "add key", "add key", "revoke key", "close"] as const;
+
 /** What a client requests. */
-export type Operation = typeof USUAL[number] | typeof RARE[number] | "rotate" | "close";
+export type Operation = typeof USUAL[number] | typeof RARE[number] | typeof OWN[number];
 
 /** Simultaneous requests of an account to a process. */
 export interface RequestStep {
@@ -28,6 +30,8 @@ export interface RequestStep {
   readonly pick: number;
   /** Which key the client uses: 0 is the current one, 1 the one before. */
   readonly keysAgo: number;
+  /** Whether it is an added key, if there is one. */
+  readonly isAdded: boolean;
   /** Delay of the body, in ms. */
   readonly bodyAfter: number;
 }
@@ -36,6 +40,7 @@ export interface RequestStep {
 export type Command =
   | { readonly kind: "plan"; readonly account: number; readonly limits: Limits }
   | { readonly kind: "rotate"; readonly account: number; readonly graceSeconds: number }
+  | { readonly kind: "add key" | "revoke key"; readonly account: number }
   | {
     readonly kind: "reset" | "unban" | "suspend" | "resume" | "close" | "replace";
     readonly account: number;
@@ -66,7 +71,17 @@ const wait = (ms: number): Step => ({ kind: "advance", ms });
 const disturb = (process: number, next: Disturbed): Step => ({ kind: "disturb", process, next });
 /** Simultaneous requests; by default, to process 0 with the current key. */
 const send = (count: number, operation: Operation, more: Partial<RequestStep>): Step => ({
-  ...{ kind: "request", process: 0, account: 0, count, operation, pick: 0, keysAgo: 0, bodyAfter: 0 },
+  ...{
+    kind: "request",
+    process: 0,
+    account: 0,
+    count,
+    operation,
+    pick: 0,
+    keysAgo: 0,
+    isAdded: false,
+    bodyAfter: 0,
+  },
   ...more,
 });
 
@@ -78,12 +93,14 @@ const request = fc.record({
   operation,
   pick: fc.nat(3),
   keysAgo: often(12, 0, upTo(3)),
+  isAdded: often(3, false, fc.constant(true)),
   bodyAfter: often(8, 0, upTo(4_000)),
 });
 /** A request that changes the account of the client. */
 const own = fc.record({
   request,
-  operation: fc.constantFrom<Operation>("rotate", "rotate", "rotate", "rotate", "close"),
+  operation: fc.constantFrom<Operation>(...OWN),
+  isAdded: often(9, false, fc.constant(true)),
   keysAgo: often(6, 0, fc.constant(1)),
 }).map(({ request, ...own }) => ({ ...request, ...own, count: 1, pick: request.pick % 2 }));
 const singles: fc.Arbitrary<Step>[] = [
@@ -96,6 +113,7 @@ const singles: fc.Arbitrary<Step>[] = [
   fc.record({ kind: one("disturb"), process, next: fc.record({ lateness: upTo(300) }) }),
   fc.record({ kind: one("plan"), account, limits }),
   fc.record({ kind: one("rotate"), account, graceSeconds: fc.constantFrom(0, 60, 5) }),
+  fc.record({ kind: one("add key", "revoke key"), account }),
   fc.record({ kind: one("reset", "unban"), account }),
   fc.record({ kind: one("suspend", "resume", "resume"), account }),
   fc.record({ kind: one("close"), account }),
@@ -150,6 +168,33 @@ const outdated = fc.record({
   },
 );
 
+/** A process has an account and its added key in memory when that ends through another process. */
+const ended = fc.record({
+  process,
+  account,
+  end: fc.constantFrom<Step["kind"] & ("revoke key" | "rotate" | "close")>(
+    "revoke key",
+    "revoke key",
+    "rotate",
+    "close",
+  ),
+  operation,
+  ms: fc.nat(60),
+  bodyAfter: often(2, 0, upTo(2_000)),
+}).map(({ process, account, end, operation, ms, bodyAfter }): Step[] => {
+  const used = { process, account, isAdded: true };
+  return [
+    { kind: "add key", account },
+    send(3, "nowhere", used),
+    wait(ms),
+    send(3, operation, { ...used, bodyAfter }),
+    wait(5),
+    end === "rotate" ? { kind: end, account, graceSeconds: 0 } : { kind: end, account },
+    send(3, operation, used),
+    send(1, "nowhere", { ...used, keysAgo: 1 }),
+  ];
+});
+
 /** All processes change the same thing. */
 const contended = fc.record({ account, bodyAfter: fc.nat(20) }).map(({ account, bodyAfter }): Step[] => [
   send(1, "create", { account }),
@@ -198,7 +243,7 @@ const step: fc.Arbitrary<Step[]> = fc.oneof(
   { weight: 12, arbitrary: fc.oneof(upTo(60), upTo(1_000), upTo(40_000)).map((ms) => [wait(ms)]) },
   { weight: 2, arbitrary: outdated },
   ...singles.map((single) => single.map((step) => [step])),
-  ...[overtaken, contended, duplicated],
+  ...[overtaken, ended, contended, duplicated],
 );
 
 const lost = fc.constantFrom<Disturbed>({ landsLate: true }, { breaks: "before" }, { breaks: "after" });

@@ -28,6 +28,9 @@ const KEPT = /^(account_references|accounts|api_keys|commits|ids|items|items_by|
 const SLOW_BODY = 1_000;
 const NOT_FOUND = "404 thing_not_found";
 const ROTATION = "POST /v1/account/key";
+const CLOSING = "DELETE /v1/account";
+const ADDITION = "POST /v1/account/keys";
+const REVOCATION = "DELETE /v1/account/keys/";
 
 /** A request to send, and how its response is checked. */
 interface Call {
@@ -148,6 +151,10 @@ export class World implements AsyncDisposable {
         return customer.unban(this.#time.now);
       case "rotate":
         return await this.#rotateAsOperator(customer, step.graceSeconds);
+      case "add key":
+        return await this.#addKeyAsOperator(customer);
+      case "revoke key":
+        return await this.#revokeKeyAsOperator(customer);
       case "suspend": {
         const suspended = customer.beginSuspension(this.#time.now);
         return suspended((await this.#tryTo("accounts", "suspend", id)).span.to);
@@ -170,13 +177,31 @@ export class World implements AsyncDisposable {
     // If a client's rotation got 503, its new key may be the current one, and then this one gets no grace.
     const isCurrent = key.ended.from === Infinity;
     const grace = graceSeconds > 0 ? ["--grace", `${graceSeconds}s`] : [];
-    const undo = customer.beginRotation(this.#time.now);
+    const undo = customer.beginRotation(this.#time.now, graceSeconds);
     const { done, out, span } = await this.#tryTo("accounts", "rotate", customer.id, ...grace);
     undo();
     if (!done) return;
     const endOf = (at: number) => START + Math.floor(at) + graceSeconds * SECOND;
     const until = { from: isCurrent ? endOf(span.from) : 0, to: endOf(span.to) };
     customer.issue(out[0] ?? "", span, graceSeconds > 0 ? { key, until } : undefined);
+  }
+
+  async #addKeyAsOperator(customer: Customer): Promise<void> {
+    // If a client rotated the key at the same time, that might end this one.
+    if (customer.isChanging) return;
+    const [canWrite, label] = [++this.#serial % 2 === 0, `key ${this.#serial}`];
+    const scope = canWrite ? ["--scope", "read/write"] : [];
+    const { done, out, err, span } = await this.#tryTo("accounts", "add-key", customer.id, label, ...scope);
+    const [id = ""] = /key_\w+/.exec(err.join()) ?? [];
+    if (done) customer.add(out[0] ?? "", span, { id, canWrite, expiresAt: Infinity });
+  }
+
+  async #revokeKeyAsOperator(customer: Customer): Promise<void> {
+    const key = customer.addedKeys.findLast(({ ended }) => ended.to === Infinity);
+    if (key?.added === undefined || customer.isChanging) return;
+    const revoked = customer.beginRevocation(key, this.#time.now);
+    const { done, span } = await this.#tryTo("accounts", "revoke-key", customer.id, key.added.id);
+    revoked(done ? span.to : undefined);
   }
 
   /** Closes and deletes an account, and creates another in its place. */
@@ -256,10 +281,14 @@ export class World implements AsyncDisposable {
   }
 
   /** The key that a client uses, and its account. */
-  #keyOf({ account, keysAgo }: RequestStep): { customer: Customer; key: Key } {
-    const all = (this.#customers[account] ?? []).flatMap((customer) =>
-      customer.keys.map((key) => ({ customer, key }))
-    );
+  #keyOf({ account, keysAgo, isAdded }: RequestStep): { customer: Customer; key: Key } {
+    const customers = this.#customers[account] ?? [];
+    const added = isAdded
+      ? customers.flatMap((customer) => customer.addedKeys.map((key) => ({ customer, key })))
+      : [];
+    const all = added.length > 0
+      ? added
+      : customers.flatMap((customer) => customer.keys.map((key) => ({ customer, key })));
     const used = all.at(-1 - keysAgo) ?? all.at(-1);
     assert(used);
     return used;
@@ -306,8 +335,10 @@ export class World implements AsyncDisposable {
     const since = call.target.startsWith("GET ") ? from - this.#deployment.maxStalenessMs : from;
     const isLate = call.json !== undefined && response.ok && bodyAfter > SLOW_BODY;
     const openFrom = isLate ? from + bodyAfter : since;
-    const maySpare = call.target === ROTATION;
-    const exchange: Exchange = { key, from, to, since, openFrom, clockThen, clock, maySpare };
+    const isAllowed = isAllowedTo(call.target, key, { from, to });
+    const maySpare = key.added === undefined &&
+      (call.target === ROTATION || call.target.startsWith(REVOCATION));
+    const exchange: Exchange = { key, from, to, since, openFrom, clockThen, clock, maySpare, isAllowed };
     customer.check(answer, exchange);
     call.answered?.(answer, exchange);
   }
@@ -336,6 +367,8 @@ export class World implements AsyncDisposable {
       "patch if match": () => this.#change(pick, operation),
       "delete": () => this.#change(pick, operation),
       "rotate": () => this.#rotate(customer, key, pick * 60),
+      "add key": () => this.#addKey(customer),
+      "revoke key": () => this.#revokeKey(customer, pick),
       "close": () => this.#close(customer),
     };
     return calls[operation]();
@@ -409,7 +442,7 @@ export class World implements AsyncDisposable {
   #rotate(customer: Customer, key: Key, graceSeconds: number): Call | undefined {
     if (customer.isChanging) return undefined;
     customer.isChanging = true;
-    const undo = customer.beginRotation(this.#time.now);
+    const undo = customer.beginRotation(this.#time.now, graceSeconds);
     return {
       target: ROTATION,
       json: { graceSeconds },
@@ -428,12 +461,49 @@ export class World implements AsyncDisposable {
     };
   }
 
+  #addKey(customer: Customer): Call | undefined {
+    if (customer.isChanging) return undefined;
+    customer.isChanging = true;
+    const canWrite = ++this.#serial % 2 === 0;
+    const expiresAt = this.#serial % 3 === 0 ? START + Math.floor(this.#time.now) + 20_000 : Infinity;
+    return {
+      target: ADDITION,
+      json: {
+        label: `key ${this.#serial}`,
+        scope: canWrite ? "read/write" : "read",
+        expiresAt: expiresAt === Infinity ? null : new Date(expiresAt).toISOString(),
+      },
+      answered: ({ outcome, json }, exchange) => {
+        customer.isChanging = false;
+        if (outcome !== "201") return;
+        const { id, apiKey } = json<{ id: string; apiKey: string }>();
+        customer.add(apiKey, exchange, { id, canWrite, expiresAt });
+      },
+      lost: () => void (customer.isChanging = false),
+    };
+  }
+
+  #revokeKey(customer: Customer, pick: number): Call | undefined {
+    const key = customer.addedKeys.at(-1 - pick);
+    if (key?.added === undefined || customer.isChanging) return undefined;
+    customer.isChanging = true;
+    const revoked = customer.beginRevocation(key, this.#time.now);
+    return {
+      target: REVOCATION + key.added.id,
+      answered: ({ outcome }, { to }) => {
+        customer.isChanging = false;
+        revoked(outcome === "204" ? to : undefined);
+      },
+      lost: () => void (customer.isChanging = false),
+    };
+  }
+
   #close(customer: Customer): Call | undefined {
     if (customer.isChanging) return undefined;
     customer.isChanging = true;
     const closed = customer.beginClosing(this.#time.now);
     return {
-      target: "DELETE /v1/account",
+      target: CLOSING,
       answered: ({ outcome }, { to }) => {
         customer.isChanging = false;
         closed(outcome === "204" ? to : undefined);
@@ -540,6 +610,14 @@ export class World implements AsyncDisposable {
     const total = before ? decodeJson<{ admitted: number }>(before).admitted : 0;
     assert(total >= customer.count(`day ${(day - 1) * DAY}`));
   }
+}
+
+/** Whether a key allows a request; undefined if that is not certain. */
+function isAllowedTo(target: string, { added, ended }: Key, { from, to }: Span): boolean | undefined {
+  const isManaging = [ROTATION, ADDITION, CLOSING].includes(target) || target.startsWith(REVOCATION);
+  if (added) return !isManaging && (added.canWrite || target.startsWith("GET "));
+  if (target !== ADDITION || ended.from > to) return true;
+  return ended.to < from ? false : undefined; // A key that is being replaced cannot add any.
 }
 
 /** The options of commands that set limits. */
