@@ -47,6 +47,40 @@ Deno.test("a room has one confirmed booking a day, which its account sees and ca
   assertEquals((await book(ben)).status, 201);
 });
 
+Deno.test("a key for some collections reaches their operations, and those of parts that name no other", async () => {
+  await using service = await Harness.open({ catalogue: CATALOGUE, operatorToken: TOKEN });
+  const { json } = await call(service, undefined, "POST /v1/accounts", { json: { name: "Ann" } });
+  const { apiKey: first } = Object(json);
+  await call(service, TOKEN, "POST /operator/v1/rooms", {
+    json: { name: "Blue", seats: 8, hasScreen: true },
+  });
+  await call(service, first, "POST /v1/bookings", { json: REVIEW });
+  const keyOf = async (...collections: string[]) => {
+    const chosen = { label: collections.join(), scope: "read/write", collections };
+    return Object((await call(service, first, "POST /v1/account/keys", { json: chosen })).json).apiKey;
+  };
+  const targets: (readonly [target: string, json?: object])[] = [
+    ...[["GET /v1/rooms"], ["GET /v1/bookings/1"], ["POST /v1/bookings/1/cancel"]] as const,
+    ["POST /v1/invoices/9/payments", { cents: 1 }],
+  ];
+  const statuses: number[][] = [];
+
+  const keys = [await keyOf("rooms"), await keyOf("bookings"), await keyOf("invoices", "payments")];
+  for (const key of [...keys, await keyOf("invoices")]) {
+    const replies = await Promise.all(
+      targets.map(([target, json]) => call(service, key, target, json && { json })),
+    );
+    statuses.push(replies.map(({ status }) => status));
+  }
+
+  assertEquals(statuses, [
+    [200, 403, 403, 403],
+    [403, 200, 200, 403],
+    [403, 403, 403, 404],
+    [403, 403, 403, 403],
+  ]);
+});
+
 Deno.test("no document, page or metric of the product speaks of animals", async () => {
   await using service = await Harness.open({ catalogue: CATALOGUE, operatorToken: TOKEN });
 

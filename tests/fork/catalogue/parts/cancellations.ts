@@ -22,6 +22,7 @@ function cancelBooking(bookings: Items): Operation {
     method: "POST",
     path: "/v1/bookings/{bookingId}/cancel",
     access: ACCESS.key,
+    collections: [BOOKINGS.name],
     tag,
     summary: "Cancel a booking",
     params: { bookingId: integer(1, Number.MAX_SAFE_INTEGER, { description: "The booking" }) },

@@ -68,6 +68,7 @@ function payInvoice(invoices: Items<Invoice>, payments: Items<Payment>): Operati
     method: "POST",
     path: "/v1/invoices/{invoiceId}/payments",
     access: ACCESS.key,
+    collections: [INVOICES.name, PAYMENTS.name],
     tag: PAYMENTS.tag,
     summary: "Pay an invoice",
     params: { invoiceId: integer(1, Number.MAX_SAFE_INTEGER, { description: "The invoice" }) },
