@@ -4,7 +4,9 @@ import { assertEquals, assertGreater, assertGreaterOrEqual } from "@std/assert";
 import { STOP_TIMEOUT } from "../main.ts";
 import { ANONYMOUS_LIMIT, SPENT_LOOK_UPS } from "../src/limits/anonymous.ts";
 import { GRACE_SECONDS } from "../src/accounts/account_operations.ts";
-import { MAX_ROTATIONS } from "../src/accounts/account.ts";
+import { MAX_ADDITIONS, MAX_ROTATIONS } from "../src/accounts/account.ts";
+import { MAX_ADDED_KEYS } from "../src/accounts/added_keys.ts";
+import { SPARED_REVOCATIONS } from "../src/accounts/key_operations.ts";
 import { DAILY, HOURLY } from "../src/accounts/sign_up.ts";
 import { FIRST_BAN, LONGEST_BAN } from "../src/limits/usage.ts";
 import { REPLAY_HOURS } from "../src/web/headers.ts";
@@ -44,6 +46,9 @@ const GUIDE = await read("src/page/guide.md").catch(() => "");
 const EXPECTED: readonly (readonly [place: string, text: string, phrases: readonly string[]])[] = [
   ["src/operator/README.md", await read("src/operator/README.md"), [
     `\`rotation_limit\` after ${MAX_ROTATIONS} in an hour`,
+    `\`key_additions_limit\` after ${MAX_ADDITIONS} in an hour`,
+    `${SPARED_REVOCATIONS} attempts to revoke a key`,
+    `at most ${MAX_ADDED_KEYS} added keys`,
     `A body has at most ${size}, ${bounds} and ${levels} levels`,
     `arrives within ${timeoutMs / 1_000} s. If it is chunked, its parts arrive within ${stallMs / 1_000} s`,
     `At most ${inWords(PLACES.all)} bodies are read at a time`,
@@ -69,6 +74,8 @@ const EXPECTED: readonly (readonly [place: string, text: string, phrases: readon
     `${bans} ${LONGEST_BAN / 3_600_000} hours.`,
     perAddress,
     `can sign up ${HOURLY.count} times an hour`,
+    `adds up to ${MAX_ADDED_KEYS} keys beside the first`,
+    `${SPARED_REVOCATIONS} revocations of keys an hour`,
     `A body can be at most ${size}`,
     `Within ${REPLAY_HOURS} hours`,
   ]],
