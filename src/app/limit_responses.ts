@@ -4,16 +4,42 @@ import { ACCESS_ERRORS } from "../service/mod.ts";
 import {
   type Decision,
   decisiveWindow,
+  hasSamePolicy,
   isSameRefusal,
   type Refusal,
   retryAfter,
-  setLimitHeaders,
+  setPolicy,
+  setRemaining,
 } from "../limits/mod.ts";
+
+/** A response with the headers of a decision. */
+interface Kept {
+  readonly decision: Decision;
+  readonly response: Response;
+}
+
+/** Maximum number of policies for which clones of a response are kept. A service has few plans. */
+const MAX_POLICIES = 4;
+/**
+ * For each shared response, clones that have the headers of the policies of this minute. Most requests get a clone of
+ * these, because to set a header takes longer than most steps of a request.
+ */
+const KEPT: WeakMap<Response, readonly Kept[]> = new WeakMap();
 
 /** Adds the rate limit headers to the response, or to a clone if it is shared. */
 export function withLimitHeaders(response: Response, decision: Decision): Response {
+  const known = KEPT.get(response)?.find((kept) => hasSamePolicy(kept.decision, decision));
+  const own = known ? known.response.clone() : withPolicy(response, decision);
+  setRemaining(own.headers, decision);
+  return own;
+}
+
+function withPolicy(response: Response, decision: Decision): Response {
   const own = ownOf(response);
-  setLimitHeaders(own.headers, decision);
+  setPolicy(own.headers, decision);
+  if (own === response) return own;
+  const kept = KEPT.get(response)?.filter(({ decision: { minute } }) => minute.reset > decision.now) ?? [];
+  if (kept.length < MAX_POLICIES) KEPT.set(response, [...kept, { decision, response: own.clone() }]);
   return own;
 }
 
@@ -38,7 +64,7 @@ function tooManyWithoutKey(limit: number): [kind: ErrorKind, reason: string] {
  * shared response, kept because a refused client often sends more requests within the same second.
  */
 export function createRefusals(): (decision: Decision, refusal: Refusal) => Response {
-  const latest = new BoundedMap<number, { readonly decision: Decision; readonly response: Response }>(1_000);
+  const latest = new BoundedMap<number, Kept>(1_000);
   return function refusedResponse(decision: Decision, refusal: Refusal): Response {
     const key = cacheKeyOf(decision);
     const known = latest.get(key);

@@ -6,17 +6,33 @@ import type { Decision, Window } from "./usage.ts";
  * (draft-ietf-httpapi-ratelimit-headers) describe both windows.
  */
 export function setLimitHeaders(headers: Headers, decision: Decision): void {
-  const { minute, day, now } = decision;
-  const { limit, remaining, reset } = decisiveWindow(decision);
+  setPolicy(headers, decision);
+  setRemaining(headers, decision);
+}
+
+/** Sets the headers that stay the same until the window ends. */
+export function setPolicy(headers: Headers, decision: Decision): void {
+  const { minute, day } = decision;
+  const { limit, reset } = decisiveWindow(decision);
+  const daily = day ? `, "day";q=${day.limit};w=86400` : "";
   headers.set("x-ratelimit-limit", `${limit}`);
   headers.set("x-ratelimit-reset", `${Math.ceil(reset / SECOND)}`);
-  headers.set(
-    "ratelimit-policy",
-    `"minute";q=${minute.limit};w=60${day ? `, "day";q=${day.limit};w=86400` : ""}`,
-  );
-  headers.set("x-ratelimit-remaining", `${remaining}`);
+  headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${daily}`);
+}
+
+/** Sets the headers that change with each request. */
+export function setRemaining(headers: Headers, decision: Decision): void {
+  const { minute, day, now } = decision;
   const daily = day ? `, "day";r=${day.remaining};t=${secondsUntil(day, now)}` : "";
+  headers.set("x-ratelimit-remaining", `${decisiveWindow(decision).remaining}`);
   headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${daily}`);
+}
+
+/** Whether `setPolicy()` sets the same headers for two decisions. */
+export function hasSamePolicy(one: Decision, other: Decision): boolean {
+  const [window, its] = [decisiveWindow(one), decisiveWindow(other)];
+  return window.limit === its.limit && window.reset === its.reset &&
+    one.minute.limit === other.minute.limit && one.day?.limit === other.day?.limit;
 }
 
 /** Whether two refusals have the same reason and the same headers. */

@@ -61,7 +61,15 @@
 export type { Allowance, PermitRequest } from "./allowance.ts";
 export { AnonymousLimiter } from "./anonymous.ts";
 export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";
-export { decisiveWindow, isSameRefusal, retryAfter, setLimitHeaders } from "./limit_headers.ts";
+export {
+  decisiveWindow,
+  hasSamePolicy,
+  isSameRefusal,
+  retryAfter,
+  setLimitHeaders,
+  setPolicy,
+  setRemaining,
+} from "./limit_headers.ts";
 export { LimitMetrics } from "./metrics.ts";
 export { Permits, type PermitsOptions } from "./permits.ts";
 export {

@@ -8,8 +8,8 @@ import { mayRead } from "./resource.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
-/** Memory of a kept response without its text, in bytes. */
-const OVERHEAD = 2_000;
+/** Memory of a kept response and of a clone with the headers of a policy, without their text, in bytes. */
+const OVERHEAD = 4_000;
 
 /** The cursor of a page. Its text is opaque, so that clients do not rely on its content. */
 export const CURSOR: Schema<number> = {

@@ -97,6 +97,7 @@ for (const { what, used, leased = 0, limits = FREE, now = NOON, refusal, ...expe
     const decision = decisionOn({ ...UNUSED, minute: NOON, ...usage }, limits, leased, refusal, now);
     const own = withLimitHeaders(new Response(), decision);
     const { headers } = withLimitHeaders(SHARED, decision);
+    const again = withLimitHeaders(SHARED, decision);
 
     const [limit, remaining, reset] = expected.main;
     const [ofMinute, endOfMinute, ofDay, endOfDay] = expected.both;
@@ -108,6 +109,7 @@ for (const { what, used, leased = 0, limits = FREE, now = NOON, refusal, ...expe
       "x-ratelimit-reset": `${Math.ceil(reset / 1_000)}`,
     });
     assertEquals([...own.headers], [...headers]);
+    assertEquals([...again.headers], [...headers]);
     assertEquals([...SHARED.headers], []);
     if (refusal === undefined) return;
     const response = refusedResponse(decision, refusal);

@@ -16,13 +16,17 @@ const TOGETHER = 64;
  */
 const COSTS: Readonly<Record<string, Cost>> = {
   "a list": {
-    "Headers.set": [6, 384, "five about the limits, and the request's id; all others are on the kept page"],
+    "Headers.set": [
+      3,
+      192,
+      "what is left of the limits, and the request's id; all others are on the kept page",
+    ],
     "then, catch": [4, 67, "one waits for the version check, which all share; three are those of its round"],
     "RegExp.exec": [2, 128, "the key in Authorization, and whether the path is for operators"],
     "SQLite reads": [1, 1, "the data version, which shows to all of them that no row has changed"],
   },
   "a get": {
-    "Headers.set": [6, 384, "as for a list"],
+    "Headers.set": [3, 192, "as for a list"],
     "then, catch": [4, 67, "as for a list"],
     "RegExp.exec": [3, 192, "as for a list, and the form of the id"],
     "SQLite reads": [1, 1, "as for a list"],
@@ -34,7 +38,11 @@ const COSTS: Readonly<Record<string, Cost>> = {
     "SQLite reads": [1, 1, "as for a list"],
   },
   "a create": {
-    "Headers.set": [12, 768, "six as for a list, and six of a response that is made for it"],
+    "Headers.set": [
+      12,
+      768,
+      "five about the limits, the request's id, and six of a response that is made for it",
+    ],
     "then, catch": [
       19,
       397,
