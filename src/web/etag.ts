@@ -31,12 +31,13 @@ export function quickEtagOf(text: string): string {
 
 /** Whether If-None-Match has this entity tag, so the client's copy is current (RFC 9110 section 13.1.2). */
 export function isNotModified(known: string | undefined, etag: string): boolean {
-  return known !== undefined && !ifNoneMatch(squeeze(known), etag);
+  // Most clients send one tag, which is compared before it is split.
+  return known !== undefined && (known === etag || !ifNoneMatch(squeeze(known), etag));
 }
 
 /** Whether If-Match lacks this entity tag, so the client's copy is outdated (RFC 9110 section 13.1.1). */
 export function isMismatch(wanted: string | undefined, etag: string): boolean {
-  return wanted !== undefined && !ifMatch(squeeze(wanted), etag);
+  return wanted !== undefined && wanted !== etag && !ifMatch(squeeze(wanted), etag);
 }
 
 /** Shortens runs of spaces. Otherwise ifMatch() and ifNoneMatch() could take seconds to split the tags. */

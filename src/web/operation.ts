@@ -240,7 +240,7 @@ export function operation(
   return { answers: {}, errors: [], collections: [], scope, ...declaration, ...own };
 }
 
-/** Returns a parser of headers and query strings. Results for requests without these headers are cached. */
+/** Returns a parser of headers and query strings. Parsed query strings are cached. */
 function headParser(headers: Members, query: Members, isStrict: boolean) {
   const names = Object.keys(headers);
   const parseHeaders = membersParser(headers, (given: Headers, name) => given.get(name) ?? undefined);
@@ -248,21 +248,21 @@ function headParser(headers: Members, query: Members, isStrict: boolean) {
     const texts = given.getAll(name);
     return texts.length === 0 ? undefined : schema.fromStrings(texts, IN_QUERY + name);
   });
+  /** What requests without these headers have, by query string. */
   const usual = new BoundedMap<string, Pick<Input, "headers" | "query">>(MAX_QUERIES);
 
   return function parseHead({ request, query: text }: Incoming): Pick<Input, "headers" | "query"> {
-    const isUsual = !names.some((name) => request.headers.has(name));
-    const known = isUsual ? usual.get(text) : undefined;
-    if (known) return known;
+    const known = usual.get(text);
+    if (known && !names.some((name) => request.headers.has(name))) return known;
+    if (known) return { headers: parseHeaders(request.headers), query: known.query };
     const given = new URLSearchParams(text);
     const [inHeaders, inQuery] = together(
       () => parseHeaders(request.headers),
       () => parseQuery(given, IN_QUERY),
       () => isStrict && requireKnown(given.keys(), query, IN_QUERY),
     );
-    const head = { headers: inHeaders, query: inQuery };
-    if (isUsual && text.length <= MAX_QUERY_LENGTH) usual.set(text, head);
-    return head;
+    if (text.length <= MAX_QUERY_LENGTH) usual.set(text, { headers: {}, query: inQuery });
+    return { headers: inHeaders, query: inQuery };
   };
 }
 

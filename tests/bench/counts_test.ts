@@ -31,6 +31,12 @@ const COSTS: Readonly<Record<string, Cost>> = {
     "RegExp.exec": [3, 192, "as for a list, and the form of the id"],
     "SQLite reads": [1, 1, "as for a list"],
   },
+  "a 304": {
+    "Headers.set": [3, 192, "as for a list"],
+    "then, catch": [4, 67, "as for a list"],
+    "RegExp.exec": [2, 128, "as for a list"],
+    "SQLite reads": [1, 1, "as for a list"],
+  },
   "a 429": {
     "Headers.set": [1, 64, "the request's id; all others are on the kept refusal"],
     "then, catch": [4, 67, "as for a list"],
@@ -68,6 +74,7 @@ class Fixture implements AsyncDisposable {
   readonly #now = performance.now;
   #rich = "";
   #spent = "";
+  #etag = "";
   #harness: Harness | undefined;
 
   static async open(): Promise<Fixture> {
@@ -86,6 +93,8 @@ class Fixture implements AsyncDisposable {
     fixture.#harness = harness;
     performance.now = () => 0;
     for (const request of ["a create", "a 429"]) await fixture.send(request, 1);
+    const list = await harness.app.fetch(fixture.#request("a list"), { remoteAddr: ADDRESS });
+    fixture.#etag = list.headers.get("etag") ?? "";
     return fixture;
   }
 
@@ -105,7 +114,8 @@ class Fixture implements AsyncDisposable {
   #request(kind: string): Request {
     const authorization = `Bearer ${kind === "a 429" ? this.#spent : this.#rich}`;
     if (kind !== "a create") {
-      return new Request(kind === "a get" ? `${THINGS}/1` : THINGS, { headers: { authorization } });
+      const headers = { authorization, ...(kind === "a 304" && { "if-none-match": this.#etag }) };
+      return new Request(kind === "a get" ? `${THINGS}/1` : THINGS, { headers });
     }
     const body = JSON.stringify({ name: "Hammer", weight: 700 });
     return new Request(THINGS, { method: "POST", headers: { authorization, ...JSON_TYPE }, body });
@@ -122,6 +132,7 @@ const ADDRESS = { transport: "tcp", hostname: "192.0.2.1", port: 1 } as const;
 const STATUSES: Readonly<Record<string, number>> = {
   "a list": 200,
   "a get": 200,
+  "a 304": 304,
   "a 429": 429,
   "a create": 201,
 };

@@ -49,6 +49,9 @@ Deno.test("answer() passes parsed input to the handler, with defaults and withou
   for (const query of ["", "?", "?Limit=5&constructor=2", "?limit=20"]) {
     const expected = { params: { name: "Nut" }, query: { limit: 20 }, headers: {}, body };
     assertEquals(await echoed(query, {}, body), expected);
+    const withHeader = { ...expected, headers: { "X-One": "abc" } };
+    assertEquals(await echoed(query, { "x-one": "abc" }, body), withHeader);
+    assertEquals(await echoed(query, {}, body), expected);
   }
 });
 
