@@ -30,13 +30,7 @@ import {
   requireResponse,
   type Responding,
 } from "./responding.ts";
-import {
-  type Arrival,
-  type ArrivalsOptions,
-  type ConnectionInfo,
-  createArrivals,
-  hasLimits,
-} from "./arrival.ts";
+import { type Arrival, type ArrivalsOptions, type ConnectionInfo, createArrivals } from "./arrival.ts";
 import {
   addDeprecation,
   addRequestId,
@@ -174,7 +168,7 @@ function callerOf(
     return undefined;
   }
   if (needsToken(access) && authorization !== null) wrongTokens.count(address());
-  if (matched.kind !== "found" && !hasLimits(arrival)) return undefined;
+  if (matched.kind !== "found" && !arrival.hasLimits) return undefined;
   const isRead = method === "GET";
   const { id: operation = "", sparedPerHour: perHour } = matched.kind === "found" ? matched.endpoint : {};
   const key = access === ACCESS.key ? bearerToken(authorization) : undefined;

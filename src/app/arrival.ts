@@ -26,6 +26,10 @@ export interface Arrival {
   readonly path: string;
   readonly query: string;
   readonly matched: Match<Operation> | typeof BAD_HOST;
+  /** Whether the path is for operators, even if nothing is there. Its responses have no CORS headers. */
+  readonly isForOperator: boolean;
+  /** Whether requests to the path count toward limits, so that their responses have limit headers. */
+  readonly hasLimits: boolean;
   readonly address: () => string;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
@@ -74,7 +78,7 @@ const OTHER_SCHEME = /^(?!https?:)[^:]*:/i;
 
 const OPERATOR_PATH = /^\/operator(?:\/|$)/;
 
-type Route = Pick<Arrival, "base" | "path" | "query" | "matched">;
+type Route = Pick<Arrival, "base" | "path" | "query" | "matched" | "isForOperator" | "hasLimits">;
 
 const MAX_ROUTES = 10_000;
 /** Maximum length of a cached method and URL. Clients rarely send more. */
@@ -98,14 +102,19 @@ export function createArrivals(
     const target = targetOf(url);
     const { origin, path, query } = target;
     const base = publicUrl ?? origin.replace(OTHER_SCHEME, "https:");
-    if (!hasValidHost(request, target)) return { base, path, query, matched: BAD_HOST };
-    const route = { host, base, path, query, matched: match(method, path) };
-    if (name.length <= MAX_NAME_LENGTH) routes.set(name, route);
+    const isValid = hasValidHost(request, target);
+    const matched = isValid ? match(method, path) : BAD_HOST;
+    const of = {
+      isForOperator: belongsToOperators(matched, path),
+      hasLimits: countsTowardLimits(matched, path),
+    };
+    const route = { host, base, path, query, matched, ...of };
+    if (isValid && name.length <= MAX_NAME_LENGTH) routes.set(name, route);
     return route;
   }
 
   return function arrive(request: Request, info: ConnectionInfo): Arrival {
-    const { base, path, query, matched } = routeOf(request);
+    const { base, path, query, matched, isForOperator, hasLimits } = routeOf(request);
     return {
       request,
       id: requestId(request),
@@ -115,6 +124,8 @@ export function createArrivals(
       path,
       query,
       matched,
+      isForOperator,
+      hasLimits,
       address() {
         try {
           return clientAddress(request, info);
@@ -132,15 +143,13 @@ export function createArrivals(
   };
 }
 
-/** Whether the path is for operators, even if nothing is there. Its responses have no CORS headers. */
-export function isForOperator({ matched, path }: Arrival): boolean {
+function belongsToOperators(matched: Arrival["matched"], path: string): boolean {
   if (OPERATOR_PATH.test(path)) return true;
   if (matched.kind === "found") return needsToken(matched.endpoint.access);
   return matched.kind === "allow" && matched.endpoints.every(({ access }) => needsToken(access));
 }
 
-/** Whether requests to the path count toward limits, so that their responses have limit headers. */
-export function hasLimits({ matched, path }: Arrival): boolean {
+function countsTowardLimits(matched: Arrival["matched"], path: string): boolean {
   const pattern = matched.pattern || path;
   return matched === BAD_HOST || pattern === BASE_PATH || pattern.startsWith(`${BASE_PATH}/`);
 }

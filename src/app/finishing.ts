@@ -2,7 +2,7 @@ import { type AllowedOrigins, createCors, deprecationHeaders } from "../web/head
 import { ownOf } from "../web/mod.ts";
 import { SERVICE_HEADERS } from "../service/mod.ts";
 import type { Admissions } from "./admission.ts";
-import { type Arrival, hasLimits, isForOperator } from "./arrival.ts";
+import type { Arrival } from "./arrival.ts";
 import type { InFlight } from "./in_flight.ts";
 import { withLimitHeaders } from "./limit_responses.ts";
 
@@ -14,7 +14,7 @@ export function limiting(admissions: Admissions): (arrival: Arrival, made: Respo
   return function limited(arrival: Arrival, made: Response): Response {
     const { request, now, address, admission } = arrival;
     // Refusals already have limit headers, as do responses with a limit of their own.
-    const isLimited = hasLimits(arrival) && !made.headers.has("x-ratelimit-limit");
+    const isLimited = arrival.hasLimits && !made.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? admissions.peek(request, address, now) : undefined;
     return decision ? withLimitHeaders(made, decision) : ownOf(made);
   };
@@ -51,6 +51,6 @@ export function addRequestId({ id }: Arrival, { headers }: Response): void {
 export function sharing(origins: AllowedOrigins): Finishing {
   const setCorsHeaders = createCors(Object.keys(SERVICE_HEADERS), origins);
   return function addCors(arrival: Arrival, { headers }: Response): void {
-    if (!isForOperator(arrival)) setCorsHeaders(arrival.request, headers);
+    if (!arrival.isForOperator) setCorsHeaders(arrival.request, headers);
   };
 }
