@@ -114,10 +114,11 @@ export function createArrivals(
   }
 
   return function arrive(request: Request, info: ConnectionInfo): Arrival {
+    const id = requestId(request); // First, because it loads all headers at once.
     const { base, path, query, matched, isForOperator, hasLimits } = routeOf(request);
     return {
       request,
-      id: requestId(request),
+      id,
       now: clock(),
       at: performance.now(),
       base,
