@@ -17,10 +17,14 @@ export function wasSentTwice(joined: string, isValid: (value: string) => boolean
 }
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
+const USUAL = "Bearer ";
 
 /** The bearer token in an Authorization header (RFC 6750 section 2.1); undefined if there is none. */
 export function bearerToken(authorization: string | null): string | undefined {
-  return BEARER.exec(authorization ?? "")?.[1];
+  if (authorization === null) return undefined;
+  const token = authorization.startsWith(USUAL) ? authorization.slice(USUAL.length) : "";
+  if (token !== "" && !/\s/.test(token)) return token; // Much faster than the expression for all forms.
+  return BEARER.exec(authorization)?.[1];
 }
 
 /**
