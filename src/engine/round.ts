@@ -403,7 +403,7 @@ export function sizeOf(key: Deno.KvKey): number {
 function sizeOfPart(part: Deno.KvKeyPart): number {
   switch (typeof part) {
     case "string":
-      return sizeOfPart(encodeText(part));
+      return isPlain(part) ? part.length + 2 : sizeOfPart(encodeText(part));
     case "bigint":
       return part.toString(16).length / 2 + 3;
     case "number":
@@ -413,4 +413,13 @@ function sizeOfPart(part: Deno.KvKeyPart): number {
   if (!(part instanceof Uint8Array)) throw new TypeError(`A key has a part of type ${typeof part}`);
   // A byte before it, one after it, and another after each that is zero.
   return part.reduce((sum, byte) => byte === 0 ? sum + 2 : sum + 1, 2);
+}
+
+/** Whether all of a text is ASCII without zeros, so that each character takes a byte. */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === 0 || code > 127) return false;
+  }
+  return true;
 }

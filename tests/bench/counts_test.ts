@@ -59,7 +59,7 @@ const COSTS: Readonly<Record<string, Cost>> = {
       448,
       "one as for a list; four on the type of the body; one each on its JSON and a text",
     ],
-    "TextEncoder.encode": [14, 896, "the row, and each text in its keys, twice, for their sizes"],
+    "TextEncoder.encode": [1, 64, "the row"],
     "JSON.stringify": [1, 64, "the item, whose text is both the row and the response"],
     timers: [2, 2, "the deadlines of the commit and of the read"],
     "KV reads": [1, 1, "the version rows, because the create before has changed them"],
