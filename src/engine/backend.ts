@@ -28,6 +28,11 @@ export interface Backend {
   readonly dataVersion?: number | undefined;
   /** Size in bytes; undefined if unknown. */
   readonly size?: number | undefined;
+  /**
+   * Versionstamps of rows as of this call, null for a missing one; undefined if only `getMany` can read them. Reading them
+   * takes hardly any time.
+   */
+  versionsOf?(keys: readonly Deno.KvKey[]): readonly (string | null)[] | undefined;
   /** Reads rows, in the order of `keys`; null for a missing row. Each ten keys are one snapshot. */
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]>;
   /** Reads the first `limit` rows that match a selector or, in reverse, the last ones. */

@@ -1,4 +1,4 @@
-import type { StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { COMMITS, sweepMarkers } from "./abandoned.ts";
 import {
   type Backend,
@@ -22,7 +22,7 @@ import {
 } from "./deadline.ts";
 import { FileWatch } from "./file_watch.ts";
 import { EngineMetrics } from "./metrics.ts";
-import { encodeJson, type Entry, getRows, type ListOptions, listRows } from "./row.ts";
+import { encodeJson, encodeText, type Entry, getRows, type ListOptions, listRows } from "./row.ts";
 
 /** The path for a KV in this process's memory. */
 export const MEMORY = ":memory:";
@@ -111,6 +111,10 @@ export class FileBackend implements Backend {
 
   get size(): number | undefined {
     return this.#state?.size();
+  }
+
+  versionsOf(keys: readonly Deno.KvKey[]): readonly (string | null)[] | undefined {
+    return this.#state?.versionsOf(keys);
   }
 
   getMany(keys: readonly Deno.KvKey[]): Promise<(Entry | null)[]> {
@@ -311,12 +315,14 @@ async function tablesIn(path: string): Promise<unknown[]> {
   }
 }
 
-/** Numbers that SQLite reports about a KV file. They are read synchronously. */
+/** What SQLite reports about a KV file. It is read synchronously. */
 export interface FileState {
   /** A number that changes with every commit; undefined if the file is locked or cannot be read. */
   readonly version: () => number | undefined;
   /** Size in bytes, with that of the write-ahead log; undefined if the file is locked or cannot be read. */
   readonly size: () => number | undefined;
+  /** Versionstamps of rows, null for a missing one; undefined if only KV can read them. */
+  readonly versionsOf: (keys: readonly Deno.KvKey[]) => readonly (string | null)[] | undefined;
   readonly close: () => void;
 }
 
@@ -333,8 +339,16 @@ export async function openFileState(path: string): Promise<FileState | undefined
     );
     // Opened now, because the service gives up its access to files. Closing it releases no lock: SQLite locks no log.
     const log = await Deno.open(`${path}-wal`).catch(() => undefined);
+    const versionIn = versionReader(database);
     return {
       version: () => numberIn(version, "data_version"),
+      versionsOf(keys) {
+        try {
+          return versionIn && keys.map(versionIn);
+        } catch {
+          return undefined; // The file is locked.
+        }
+      },
       size() {
         const bytes = numberIn(size, "size");
         return bytes === undefined ? undefined : bytes + (log?.seekSync(0, Deno.SeekMode.End) ?? 0);
@@ -347,6 +361,33 @@ export async function openFileState(path: string): Promise<FileState | undefined
   } catch {
     return undefined;
   }
+}
+
+/** The number of migrations after which a KV's table of rows is as `versionReader()` expects. */
+const MIGRATIONS = 3;
+
+/** Returns a function that reads the versionstamp of a row; undefined if KV's tables are not as expected. */
+function versionReader(database: DatabaseSync): ((key: Deno.KvKey) => string | null) | undefined {
+  try {
+    const { count } = database.prepare("SELECT version AS count FROM migration_state").get() ?? {};
+    if (count !== MIGRATIONS) return undefined;
+    // Each call is a transaction of its own, which sees all commits before it.
+    const statement = database.prepare("SELECT version FROM kv WHERE k = ?");
+    return (key) => {
+      const row = statement.get(encodedKey(key));
+      return row ? `${Number(row["version"]).toString(16).padStart(16, "0")}0000` : null;
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A key of texts as KV stores it: with a byte before and one after each text. Throws for other keys. */
+function encodedKey(key: Deno.KvKey): Uint8Array<ArrayBuffer> {
+  if (!key.every((part) => typeof part === "string" && !part.includes("\0"))) {
+    throw new TypeError("Not texts");
+  }
+  return encodeText(key.map((part) => `\x02${String(part)}\0`).join(""));
 }
 
 /** The number in the column; undefined if the statement fails. */

@@ -71,6 +71,11 @@ export class Store {
     return this.reads.measured(this.#backend.getMany(keys));
   }
 
+  /** Versionstamps of rows, in the order of `keys`; null for a missing row. They are not of one snapshot. */
+  async versionsOf(keys: readonly Deno.KvKey[]): Promise<readonly (string | null)[]> {
+    return this.#backend.versionsOf?.(keys) ?? (await this.getMany(keys)).map(versionstampOf);
+  }
+
   /** Reads the first `limit` rows that match a selector or, in reverse, the last ones. */
   list(selector: Deno.KvListSelector, limit: number, options?: ListOptions): Promise<Entry[]> {
     return this.#backend.list(selector, limit, options);

@@ -1,5 +1,4 @@
 import { batched } from "./batch.ts";
-import { versionstampOf } from "./row.ts";
 import type { Store } from "./store.ts";
 
 /**
@@ -115,8 +114,9 @@ export class Versions {
     const { dataVersion } = this.#store;
     if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
       const rows = [...this.#rows];
-      const entries = await this.#store.getMany(rows.map(({ key }) => key));
-      rows.forEach((row, index) => noteVersion(row, versionstampOf(entries[index] ?? null)));
+      // After the data version: a commit in between is then seen twice, not missed.
+      const versions = await this.#store.versionsOf(rows.map(({ key }) => key));
+      rows.forEach((row, index) => noteVersion(row, versions[index] ?? null));
       // A row that was added in the meantime has not been read.
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }

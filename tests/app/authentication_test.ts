@@ -1,4 +1,6 @@
 // Requests without a valid key, and what the next request finds after another process has changed its account.
+import { StatementSync } from "node:sqlite";
+import { openStore } from "../../src/engine/open.ts";
 import { assertEquals } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
 import { pardon, reset } from "../../src/limits/usage.ts";
@@ -449,3 +451,53 @@ Deno.test("service notices a change within MAX_STALENESS_MS, and at once when it
 
   assertEquals(outcomes, ["", "account_suspended", "", "invalid_api_key", "invalid_api_key"]);
 });
+
+/** Suspends an account, in a process of its own. The arguments are the file and the account's ID. */
+const SUSPEND = `
+const [path, id] = Deno.args;
+const kv = await Deno.openKv(path);
+const account = JSON.parse(new TextDecoder().decode((await kv.get(["accounts", id])).value));
+const encode = (value) => new TextEncoder().encode(JSON.stringify(value));
+const changed = kv.atomic().set(["accounts", id], encode({ ...account, suspendedAt: 1 }));
+await changed.set(["versions", "access"], encode({})).commit();
+kv.close();
+`;
+
+Deno.test.each([["before", true], ["after", false]])(
+  "service refuses a key that another process suspends right %s the data version of the file is read",
+  async (_, isBefore) => {
+    const folder = await Deno.makeTempDir();
+    const path = `${folder}/store.kv`;
+    const { get } = StatementSync.prototype;
+    try {
+      const store = await openStore(path, { clock: () => NOON, create: true });
+      await using service = new Harness(await Deno.openKv(path), { store });
+      const { account: { id }, apiKey: key } = await service.createAccount();
+      assertEquals((await service.fetch("GET /v1/things", { key })).status, 200);
+      await service.kv.set(["other"], 1); // So that the next check reads the version rows.
+      let suspended: Deno.CommandOutput | undefined;
+      const suspend = () => {
+        const args = ["eval", "--unstable-kv", SUSPEND, path, id];
+        suspended ??= new Deno.Command(Deno.execPath(), { args }).outputSync();
+      };
+      StatementSync.prototype.get = function (...keys) {
+        const isOfData = this.sourceSQL === "PRAGMA data_version";
+        if (isOfData && isBefore) suspend();
+        const row = Reflect.apply(get, this, keys);
+        if (isOfData && !isBefore) suspend();
+        return row;
+      };
+
+      for (let count = 0; count < 2; count++) {
+        assertEquals((await service.fetch("GET /v1/things", { key })).status, 403);
+      }
+
+      assertEquals(suspended?.success, true);
+      StatementSync.prototype.get = get;
+      await store.close();
+    } finally {
+      StatementSync.prototype.get = get;
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+);

@@ -50,21 +50,24 @@ const COSTS: Readonly<Record<string, Cost>> = {
       "five about the limits, the request's id, and six of a response that is made for it",
     ],
     "then, catch": [
-      19,
-      397,
-      "four as for a list; the body, and its deadline; a commit and a read, and their deadlines",
+      16,
+      394,
+      "four as for a list; the body, and its deadline; a commit and its deadline",
     ],
     "RegExp.exec": [
       7,
       448,
       "one as for a list; four on the type of the body; one each on its JSON and a text",
     ],
-    "TextEncoder.encode": [1, 64, "the row"],
+    "TextEncoder.encode": [
+      3,
+      66,
+      "the row; and the keys of the version rows, because the create before has changed them",
+    ],
     "JSON.stringify": [1, 64, "the item, whose text is both the row and the response"],
-    timers: [2, 2, "the deadlines of the commit and of the read"],
-    "KV reads": [1, 1, "the version rows, because the create before has changed them"],
+    timers: [1, 1, "the deadline of the commit"],
     "KV commits": [1, 1, "the items that arrive together share one"],
-    "SQLite reads": [1, 1, "as for a list"],
+    "SQLite reads": [3, 3, "the data version, and two version rows"],
   },
 };
 

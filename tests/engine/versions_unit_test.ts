@@ -153,7 +153,12 @@ Deno.test("Versions.check() reads the rows of a file only if there was a commit 
     meanwhile = undefined;
     return entries;
   };
-  const state = { version: () => fake.repetitions.length, size: () => 0, close: () => {} };
+  const state = {
+    version: () => fake.repetitions.length,
+    size: () => 0,
+    versionsOf: () => undefined,
+    close: () => {},
+  };
   const versions = new Versions(new Store(new FileBackend(kv, { clock: () => 0, state })));
   const row = versions.watch(["row"]);
   const set = (...key: string[]) => fake.connect().atomic().set(key, 1).commit();
@@ -209,6 +214,31 @@ Deno.test("openFileState() returns a state that never waits for a lock on the fi
   state?.close();
   await Deno.remove(path);
   assertEquals(await openFileState(path), undefined);
+});
+
+Deno.test("openFileState() reads the versionstamps of rows as KV does, if its tables are those of KV", async () => {
+  const path = await Deno.makeTempFile();
+  const keys = [["row"], ["rows", "Zo\u00eb"], ["none"]];
+  const kv = await Deno.openKv(path);
+  const state = await openFileState(path);
+  const stamps = async () => (await kv.getMany(keys)).map(({ versionstamp }) => versionstamp);
+
+  for (let count = 0; count < 20; count++) {
+    assertEquals(state?.versionsOf(keys), await stamps());
+    await kv.set(keys[count % 2] ?? [], count);
+  }
+  assertEquals(state?.versionsOf([["row", 1]]), undefined);
+  assertEquals(state?.versionsOf([["row\0"]]), undefined);
+  state?.close();
+  kv.close();
+  using database = new DatabaseSync(path);
+  for (const change of ["UPDATE migration_state SET version = version + 1", "DROP TABLE kv"]) {
+    database.exec(change);
+    const other = await openFileState(path);
+    assertEquals([typeof other?.version(), other?.versionsOf([])], ["number", undefined]);
+    other?.close();
+  }
+  await Deno.remove(path);
 });
 
 /** A version row, and a cache of values that depend on it. */
