@@ -101,7 +101,7 @@ export function handling(
       acting: { by: needsToken(access) ? "operator" : "account", accountId, now },
       address,
       async transact(transaction) {
-        const done = await transactions.run(transaction, { mayBegin: () => budget.check() });
+        const done = await transactions.run(transaction, () => budget.check());
         return done.result;
       },
       readBody: (rules) => arrival.body ??= readBody(arrival, { ...usualRules, ...rules }, budget),

@@ -39,9 +39,9 @@ export interface Stores {
 export function createStores(options: StoresOptions): Stores {
   const { store, catalogue, environment, clock, generations, maxStalenessMs, metrics, usageOf, report } =
     options;
-  const versions = new Versions(store, { maxStalenessMs });
+  const versions = new Versions(store, maxStalenessMs);
   const accountsRow = versions.watch(ACCOUNTS_VERSION);
-  const transactions = new Transactions(store, { clock });
+  const transactions = new Transactions(store, clock);
   const keys = new KeyForm(catalogue);
   const accounts = new AccountStore(store, accountsRow, {
     ...{ environment, keys, usageOf },

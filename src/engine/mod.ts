@@ -36,7 +36,7 @@
  * import { assertEquals } from "@std/assert";
  *
  * const store = await openStore(":memory:", { clock: Date.now, create: true });
- * const transactions = new Transactions(store, { clock: Date.now });
+ * const transactions = new Transactions(store, Date.now);
  * const versions = new Versions(store);
  * const stock = versions.watch(["versions", "stock"]);
  * const toys = ["stock", "toys"];
@@ -88,12 +88,11 @@ export {
   type KnownRow,
   MAX_ROWS,
   type Rows,
-  type RunOptions,
   TooManyRows,
   type Transaction,
   Unresolved,
   type Value,
   type Write,
 } from "./transaction.ts";
-export { Transactions, type TransactionsOptions } from "./transactions.ts";
-export { noteVersion, type VersionRow, Versions, type VersionsOptions } from "./versions.ts";
+export { Transactions } from "./transactions.ts";
+export { noteVersion, type VersionRow, Versions } from "./versions.ts";

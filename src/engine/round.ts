@@ -5,7 +5,6 @@ import {
   type KnownRow,
   MAX_ROWS,
   type Rows,
-  type RunOptions,
   TooManyRows,
   type Value,
   type Write,
@@ -31,7 +30,8 @@ export interface Job {
   readonly given: Keys;
   /** Keys of the rows that it takes for its next run, by name: those that its last run had. */
   reads: Keys;
-  readonly options: RunOptions;
+  /** Throws if no new step is allowed to begin, because the caller does not wait any longer. */
+  readonly mayBegin: (() => void) | undefined;
   /** Time of the call, on the `performance.now()` clock. */
   readonly started: number;
   /** The rows that it decides on, as they were read or are assumed to be; undefined if they have to be read. */

@@ -86,12 +86,6 @@ export interface IdSource {
   giveBack(id: number): void;
 }
 
-/** Options for running a transaction. */
-export interface RunOptions {
-  /** Throws if no new step is allowed to begin, because the caller does not wait any longer. */
-  readonly mayBegin?: () => void;
-}
-
 /** The result of a transaction. */
 export interface Done<Result> {
   readonly result: Result;

@@ -18,7 +18,6 @@ import {
   type Done,
   type KnownRow,
   MAX_ROWS,
-  type RunOptions,
   TooManyRows,
   type Transaction,
   Unresolved,
@@ -97,12 +96,6 @@ import { nameOf } from "./versions.ts";
  *   changing delays only jobs on that row. If a refusal shows no changed row, each job counts as one that lost.
  */
 
-/** Options of {@linkcode Transactions}. */
-export interface TransactionsOptions {
-  /** The time, in ms since the epoch. */
-  readonly clock: () => number;
-}
-
 /** Maximum number of guesses of one job. */
 const MAX_GUESSES = 20;
 /** How long after a row was wrongly assumed missing no commit assumes that again for its table, in ms. */
@@ -127,15 +120,16 @@ export class Transactions {
   #lanes = 0;
   #isGathering = false;
 
-  constructor(store: Store, { clock }: TransactionsOptions) {
+  /** `clock` has the time, in ms since the epoch. */
+  constructor(store: Store, clock: () => number) {
     this.#store = store;
     this.#clock = clock;
   }
 
   /**
    * Carries out a transaction at most once. Gives up after five seconds of conflicts. While KV hangs, several
-   * operations miss their deadlines one after the other, which can take 20 s or longer. `mayBegin` can end this between
-   * two of them.
+   * operations miss their deadlines one after the other, which can take 20 s or longer. `mayBegin`, which throws if
+   * no new step is allowed to begin, can end this between two of them.
    *
    * @throws errors from `decide` or `mayBegin`. Nothing was done.
    * @throws {Unresolved} if it is unknown whether the transaction was carried out.
@@ -143,7 +137,7 @@ export class Transactions {
    */
   run<Result extends Decided>(
     transaction: Transaction<Result>,
-    options: RunOptions = {},
+    mayBegin?: () => void,
   ): Promise<Done<Result>> {
     const { promise, resolve, reject } = Promise.withResolvers<Done<Result>>();
     const { reads = [] } = transaction;
@@ -157,7 +151,7 @@ export class Transactions {
       drawn,
       lacking: undefined,
       guesses: 0,
-      options,
+      mayBegin,
       started: performance.now(),
       snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
       losses: 0,
@@ -400,7 +394,7 @@ export class Transactions {
   /** Whether a job is still allowed to begin. If not, its caller gets the error. */
   #mayBegin(job: Job): boolean {
     try {
-      job.options.mayBegin?.();
+      job.mayBegin?.();
       return true;
     } catch (error) {
       this.#fail([job], error);
@@ -469,9 +463,9 @@ function byName(keys: readonly Deno.KvKey[]): ReadonlyMap<string, Deno.KvKey> {
 }
 
 /** Whether a job's caller is still waiting. */
-function isAwaited({ options }: Job): boolean {
+function isAwaited({ mayBegin }: Job): boolean {
   try {
-    options.mayBegin?.();
+    mayBegin?.();
     return true;
   } catch {
     return false;

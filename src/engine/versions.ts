@@ -25,12 +25,6 @@ export function nameOf(key: Deno.KvKey): string {
   return JSON.stringify(key);
 }
 
-/** Options of {@linkcode Versions}. */
-export interface VersionsOptions {
-  /** Maximum age of a check, in ms. By default, it is 0: every call waits for a check that begins after it. */
-  readonly maxStalenessMs?: number | undefined;
-}
-
 /**
  * The version rows that a process's caches depend on. One read tells all requests waiting for it whether the caches
  * are current. Versions only rise, so a slow read never replaces a version from a later read or from this process's own
@@ -67,7 +61,8 @@ export class Versions {
   /** Number of requests since the last check began, whether they wait for the next one or not. */
   #requests = 0;
 
-  constructor(store: Store, { maxStalenessMs = 0 }: VersionsOptions = {}) {
+  /** `maxStalenessMs` is the maximum age of a check. If it is 0, every call waits for a check that begins after it. */
+  constructor(store: Store, maxStalenessMs: number = 0) {
     this.#store = store;
     this.#maxStaleness = maxStalenessMs;
     this.#begin = batched(async () => {

@@ -366,7 +366,7 @@ export class Allowance<Of extends Holder> {
       const { rows } = await transactions.run({
         reads: this.#reads(),
         decide: (rows, write, now) => run = this.#writeRun(batch, rows, write, now),
-      }, { mayBegin });
+      }, mayBegin);
       if (run === undefined) this.#drop(batch);
       else this.#apply(run, rows, { batch, begun, at });
       return run !== undefined && run.waiting.length > 0;

@@ -36,7 +36,7 @@
  *
  * const clock = Date.now;
  * const store = await openStore(":memory:", { clock, create: true });
- * const transactions = new Transactions(store, { clock });
+ * const transactions = new Transactions(store, clock);
  * const holders = unstored(() => ({ minute: 60, day: 1_000 }));
  * const permits = new Permits({ store, transactions, holders, clock });
  *

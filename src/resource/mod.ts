@@ -31,7 +31,7 @@
  * });
  *
  * const store = await openStore(":memory:", { clock: Date.now, create: true });
- * const transactions = new Transactions(store, { clock: Date.now });
+ * const transactions = new Transactions(store, Date.now);
  * const items = new Items(notes, { store, transactions, versions: new Versions(store) });
  * const acting = { by: "account", accountId: "acct_1", now: Date.now() } as const;
  * await transactions.run(items.adding({ title: "Milk", done: true }, acting));

@@ -58,7 +58,7 @@ export async function rebuild(
   const { name, rows } = resource;
   const began = clock();
   const generation = `${timeOf(began)} ${crypto.randomUUID().slice(0, 8)}`;
-  const transactions = new Transactions(store, { clock });
+  const transactions = new Transactions(store, clock);
   const referred = catalogue.resources.filter((other) =>
     resource.extend.some(({ refersTo }) => refersTo === other.name)
   );

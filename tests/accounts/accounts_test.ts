@@ -52,7 +52,7 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
   const { store } = service;
   const { apiKey } = await service.createAccount();
   const clock = () => service.now;
-  const transactions = new Transactions(store, { clock });
+  const transactions = new Transactions(store, clock);
   const permits = new Permits({ store, transactions, holders: ACCOUNTS, clock });
   const accounts = { key: ACCOUNTS_VERSION, version: "" };
   const keys = new ApiKeys({ store, accounts, environment: "staging", keys: KEYS, permits });

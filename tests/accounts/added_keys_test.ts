@@ -618,7 +618,7 @@ Deno.test("sweepSignUps() keeps an account to which an operator has added a key"
 
 Deno.test("createKeySweep() removes rows of keys that their account does not have, 100 rows at each call", async () => {
   await using service = await Harness.open();
-  const transactions = new Transactions(service.store, { clock: () => NOON });
+  const transactions = new Transactions(service.store, () => NOON);
   const sweep = createKeySweep(service.store, (removal) => transactions.run(removal));
   const { account: { id } } = await service.createAccount();
   const { key: { hash } } = await service.accounts.addKey(id, { label: "a", scope: "read" });
@@ -647,7 +647,7 @@ Deno.test("createKeySweep() keeps a key that is added after the sweep has read i
   await service.kv.set(late, encodeJson(account.id));
   const sweep = createKeySweep(service.store, async (removal) => {
     await service.kv.set(accountKey(account.id), encodeJson({ ...account, ofLaterRelease: ["late"] }));
-    return await new Transactions(service.store, { clock: () => NOON }).run(removal);
+    return await new Transactions(service.store, () => NOON).run(removal);
   });
 
   await sweep();

@@ -222,7 +222,7 @@ class Referee {
       const [kv, reader] = isServer ? [] : open();
       const backend = kv ? new FileBackend(kv, { ...options, reader }) : openServer?.(open, options);
       assert(backend);
-      const transactions = new Transactions(new Store(backend), { clock: () => 0 });
+      const transactions = new Transactions(new Store(backend), () => 0);
       const ids = new Ids(transactions, ["ids"]);
       return { row: { key: ["version"], version: "" }, transactions, ids, known: new Map() };
     });
@@ -295,7 +295,7 @@ class Referee {
       reads: given.map((key) => this.#below(4) === 0 ? engine.known.get(nameOf(key)) ?? key : key),
       decide: (rows, write) => decide(plan, rows, write, engine),
     };
-    engine.transactions.run(transaction, { mayBegin }).then(({ result: finding, committed, rows }) => {
+    engine.transactions.run(transaction, mayBegin).then(({ result: finding, committed, rows }) => {
       end({ answer: "result", finding, committed, rows });
       const names = new Set(rows.map(({ key }) => nameOf(key)));
       const had = new Set([...given.map(nameOf), ...rowsIn(finding)]);

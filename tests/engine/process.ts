@@ -2,7 +2,7 @@
 import type { Backend, BackendOptions } from "../../src/engine/backend.ts";
 import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
-import type { Decided, Done, RunOptions, Transaction } from "../../src/engine/transaction.ts";
+import type { Decided, Done, Transaction } from "../../src/engine/transaction.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
 import { carryOut, type Disturbance, disturbed, type FakeKv, onFile } from "../support/fake_kv.ts";
 
@@ -36,7 +36,7 @@ export class Process {
       },
     });
     this.store = new Store(backend(handle, { deadline, clock: () => 7 }));
-    this.transactions = new Transactions(this.store, { clock: () => 7 });
+    this.transactions = new Transactions(this.store, () => 7);
   }
 
   /** The number of rows that each commit changed. */
@@ -59,8 +59,11 @@ export class Process {
     return new Process(kv.connect(), options);
   }
 
-  run<Result extends Decided>(transaction: Transaction<Result>, options?: RunOptions): Promise<Done<Result>> {
-    return this.transactions.run(transaction, options);
+  run<Result extends Decided>(
+    transaction: Transaction<Result>,
+    mayBegin?: () => void,
+  ): Promise<Done<Result>> {
+    return this.transactions.run(transaction, mayBegin);
   }
 }
 

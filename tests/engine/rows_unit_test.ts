@@ -308,7 +308,7 @@ Deno.test("run() asks whether its caller still waits before it says that rows ke
     if (process.reads.length >= 19) throw new RangeError("late");
   };
 
-  await time.until(assertRejects(() => process.run(FOLLOWING, { mayBegin }), RangeError, "late"), 1_000);
+  await time.until(assertRejects(() => process.run(FOLLOWING, mayBegin), RangeError, "late"), 1_000);
 });
 
 /** Sets a row that does not exist yet, if it gets null. Returns the number in it. */

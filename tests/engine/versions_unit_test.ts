@@ -30,7 +30,7 @@ class Fixture implements AsyncDisposable {
       if (this.isBroken) await fail();
     };
     const store = new Store(onFile(this.kv.connect({ ...calmNetwork(), read }), { clock: () => 0 }));
-    this.versions = new Versions(store, { maxStalenessMs });
+    this.versions = new Versions(store, maxStalenessMs);
     this.none = this.versions.watch(["none"]);
     this.row = this.versions.watch(["row"]);
   }

@@ -50,7 +50,7 @@ class Tenancy implements AsyncDisposable {
   constructor(limits = LIMITS, usage: Partial<Usage> = {}) {
     const clock = () => this.now;
     const store = new Store(onFile(this.kv, { clock }));
-    const transactions = new Transactions(store, { clock });
+    const transactions = new Transactions(store, clock);
     this.transactions = transactions;
     this.permits = new Permits({ store, transactions, holders: TENANTS, clock });
     this.set(HOLDER, encodeJson({ id: ID, limits, credential: "key" }));

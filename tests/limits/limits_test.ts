@@ -18,7 +18,7 @@ const MIDNIGHT = NOON + DAY / 2;
 /** Sweeps the usage rows of holders at a time. Returns the IDs of those that stay. */
 async function swept(service: Harness, now: number, holders: Holders<Holder> = ANYONE): Promise<string[]> {
   const { store } = service;
-  await sweepUsage({ store, transactions: new Transactions(store, { clock: () => now }), holders }, now);
+  await sweepUsage({ store, transactions: new Transactions(store, () => now), holders }, now);
   return (await Array.fromAsync(service.kv.list({ prefix: ["usage"] }))).map(({ key }) => String(key[1]));
 }
 

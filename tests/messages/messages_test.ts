@@ -221,7 +221,7 @@ class Messages {
 
   constructor(store: Store) {
     this.store = new MessageStore(store);
-    this.#transactions = new Transactions(store, { clock: () => NOON });
+    this.#transactions = new Transactions(store, () => NOON);
   }
 
   async create(message: string, now = NOON, accountId = "a"): Promise<Message> {

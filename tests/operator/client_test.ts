@@ -355,7 +355,7 @@ Deno.test("accounts create on the KV repeats its request if a commit fails, and 
       return await fail();
     },
   };
-  const transactions = new Transactions(service.store, { clock });
+  const transactions = new Transactions(service.store, clock);
 
   await assertCreates(service, localFetch(service.app.operations, { transactions, clock }), 1);
 });

@@ -21,7 +21,7 @@ const OPERATOR: Acting = { ...ANN, by: "operator", accountId: "" };
 /** Invoices, payments and things as one process changes them. */
 function processOn(kv: Deno.Kv) {
   const store = new Store(onFile(kv, { clock: () => 0 }));
-  const transactions = new Transactions(store, { clock: () => 0 });
+  const transactions = new Transactions(store, () => 0);
   const all = itemsOf(OF_INVOICES, { store, transactions, versions: new Versions(store) });
   const find = <Value extends Item>(resource: Resource<Value>) => {
     const found = all.find(of(resource));

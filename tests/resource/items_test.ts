@@ -16,7 +16,7 @@ const ACCOUNT = "a";
 /** Things as one process sees and changes them. */
 function collectionOn(kv: Deno.Kv, disturbance: Disturbance = {}) {
   const store = new Store(onFile(disturbed(kv, disturbance), { clock: () => 0 }));
-  const transactions = new Transactions(store, { clock: () => 0 });
+  const transactions = new Transactions(store, () => 0);
   const items = new Items(THINGS, { store, transactions, versions: new Versions(store) });
   return {
     items,
@@ -140,7 +140,7 @@ const USED = { state: "used" } as const;
 
 /** The pages of a workshop's things, with room for responses of this size. */
 function pagesOf({ store }: Workshop, maxBytes: number): Pages {
-  const transactions = new Transactions(store, { clock: () => 0 });
+  const transactions = new Transactions(store, () => 0);
   const items = new Items(THINGS, { store, transactions, versions: new Versions(store) });
   return new Pages(items, { maxBytes, itemHeaders: {} });
 }

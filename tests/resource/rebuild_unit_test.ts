@@ -65,7 +65,7 @@ async function start(kv: Deno.Kv, cups: Resource, resource = cups) {
   const store = await storeOn(kv);
   const { resources } = catalogueWith(cups);
   const generations = await openCollections(store, catalogueWith(cups), { create: true });
-  const transactions = new Transactions(store, { clock: () => 0 });
+  const transactions = new Transactions(store, () => 0);
   const items = new Items(resource, {
     store,
     transactions,

@@ -164,7 +164,7 @@ Deno.test.each<[when: string, read: number]>([
     },
   });
   const store = new Store(onFile(repairing, { clock: () => 0 }));
-  const transactions = new Transactions(store, { clock: () => 0 });
+  const transactions = new Transactions(store, () => 0);
   const options = { store, transactions, versions: new Versions(store), resources: OF_ROOMS.resources };
   const [rooms, bookings] = [new Items(ROOMS, options), new Items(BOOKINGS, options)];
   const acting = { by: "operator", accountId: "", now: 0 } as const;

@@ -32,7 +32,7 @@ export class RemoteAccounts {
   ) {
     const version = new Versions(store).watch(ACCOUNTS_VERSION);
     this.#accounts = new AccountStore(store, version, { environment, keys });
-    this.#transactions = new Transactions(store, { clock });
+    this.#transactions = new Transactions(store, clock);
     this.#clock = clock;
   }
 

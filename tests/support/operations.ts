@@ -167,7 +167,7 @@ await using service = await Harness.open(ALL);
 const DERIVED = new Set(
   RESOURCES.flatMap((resource) => {
     const { store } = service;
-    const transactions = new Transactions(store, { clock: () => service.now });
+    const transactions = new Transactions(store, () => service.now);
     const items = new Items(resource, {
       store,
       transactions,

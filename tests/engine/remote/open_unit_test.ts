@@ -191,7 +191,7 @@ Deno.test("openStore() opens a path or `:memory:` as a file, and a URL or Deploy
   for (const path of [`${folder}/things.kv`, ":memory:", server.url, undefined]) {
     closed = 0;
     const store = await openStore(path, OPTIONS);
-    const transactions = new Transactions(store, { clock: Date.now });
+    const transactions = new Transactions(store, Date.now);
     const { result, rows } = await transactions.run(transaction);
     // The second one knows an old version, so that its commit is refused.
     await transactions.run(transaction);

@@ -19,7 +19,7 @@ const requests = new Counter("requests_total", "Requests of tenants.", ["status"
 registry.add(requests);
 const metrics = new EngineMetrics(registry);
 const store = await openStore(":memory:", { clock, metrics, create: true });
-const transactions = new Transactions(store, { clock });
+const transactions = new Transactions(store, clock);
 const ofLimits = new LimitMetrics(registry);
 const permits = new Permits({ store, transactions, holders: TENANTS, clock, metrics: ofLimits });
 const ann: Tenant = { id: "ann", limits: { minute: 60, day: 1_000 }, password: "secret" };
