@@ -94,7 +94,11 @@ export class FileBackend implements Backend {
     // A KV in memory is visible through only one handle.
     if (path === MEMORY) return new FileBackend(await openKv(path), options);
     await prepareFile(path, options);
-    const [kv, reader] = [await openKv(path), await openKv(path)];
+    const kv = await openKv(path);
+    const reader = await openKv(path).catch((error) => {
+      kv.close();
+      throw error;
+    });
     const backend = new FileBackend(kv, { ...options, reader, state: await openFileState(path) });
     if (onLost) {
       backend.#watch = new FileWatch(path, (reason) => {
@@ -328,39 +332,45 @@ export interface FileState {
 
 /** Opens an existing file to read its state; undefined if SQLite cannot open it. */
 export async function openFileState(path: string): Promise<FileState | undefined> {
+  let database: DatabaseSync | undefined;
   try {
     // Not imported on Deno Deploy, which has no files.
-    const { DatabaseSync } = await import("node:sqlite");
-    const database = new DatabaseSync(path, { readOnly: true });
-    database.exec("PRAGMA busy_timeout = 0");
-    const version = database.prepare("PRAGMA data_version");
-    const size = database.prepare(
-      "SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size",
-    );
-    // Opened now, because the service gives up its access to files. Closing it releases no lock: SQLite locks no log.
-    const log = await Deno.open(`${path}-wal`).catch(() => undefined);
-    const versionIn = versionReader(database);
-    return {
-      version: () => numberIn(version, "data_version"),
-      versionsOf(keys) {
-        try {
-          return versionIn && keys.map(versionIn);
-        } catch {
-          return undefined; // The file is locked.
-        }
-      },
-      size() {
-        const bytes = numberIn(size, "size");
-        return bytes === undefined ? undefined : bytes + (log?.seekSync(0, Deno.SeekMode.End) ?? 0);
-      },
-      close() {
-        log?.close();
-        database.close();
-      },
-    };
+    const sqlite = await import("node:sqlite");
+    database = new sqlite.DatabaseSync(path, { readOnly: true });
+    return await stateOf(database, path);
   } catch {
+    database?.close();
     return undefined;
   }
+}
+
+async function stateOf(database: DatabaseSync, path: string): Promise<FileState> {
+  database.exec("PRAGMA busy_timeout = 0");
+  const version = database.prepare("PRAGMA data_version");
+  const size = database.prepare(
+    "SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size",
+  );
+  // Opened now, because the service gives up its access to files. Closing it releases no lock: SQLite locks no log.
+  const log = await Deno.open(`${path}-wal`).catch(() => undefined);
+  const versionIn = versionReader(database);
+  return {
+    version: () => numberIn(version, "data_version"),
+    versionsOf(keys) {
+      try {
+        return versionIn && keys.map(versionIn);
+      } catch {
+        return undefined; // The file is locked.
+      }
+    },
+    size() {
+      const bytes = numberIn(size, "size");
+      return bytes === undefined ? undefined : bytes + (log?.seekSync(0, Deno.SeekMode.End) ?? 0);
+    },
+    close() {
+      log?.close();
+      database.close();
+    },
+  };
 }
 
 /** The number of migrations after which a KV's table of rows is as `versionReader()` expects. */

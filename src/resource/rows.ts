@@ -72,12 +72,19 @@ export class ItemRows {
     );
   }
 
-  /** The beginning of the keys of a list as an account sees it: an id completes each. */
+  /**
+   * The beginning of the keys of a list as an account sees it: an id completes each.
+   *
+   * @throws {TypeError} if a value of the query cannot be that of a filter.
+   */
   list(query: JsonObject, accountId: string): Deno.KvKey {
     const isAsked = (name: string) => query[name] !== undefined;
     const asked = this.#indexes.at(-1)?.filters.filter(isAsked) ?? [];
     const index = this.#indexes.find(({ filters }) => filters.join() === asked.join());
-    return index === undefined ? this.all : this.#prefixOf(index, query, accountId) ?? [];
+    if (index === undefined) return this.all;
+    const prefix = this.#prefixOf(index, query, accountId);
+    if (prefix === undefined) throw new TypeError("A filter's value is neither a string nor a boolean");
+    return prefix;
   }
 
   /** The beginning of the key in an index of items with the values of `item`; undefined if it lacks one. */

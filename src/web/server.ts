@@ -15,13 +15,15 @@ export const ANY_ADDRESS = "::";
 const ANY_IPV4 = "0.0.0.0";
 const PAUSE = 1_000;
 const QUIET_PERIOD = 60_000;
+/** How many servers that have failed keep their idle connections. */
+const MAX_FAILED = 10;
 /** Deno before 2.9 always compresses responses. That makes their ETags weak, and If-Match never matches a weak one. */
 const COMPRESSES = /^2\.[0-8]\./.test(Deno.version.deno);
 
 /**
  * An HTTP server that survives running out of file descriptors. When that happens, Deno's server permanently stops
- * accepting connections, but keeps existing ones. So after a pause, another server listens on the same port. At an
- * address other than TCP, which DENO_SERVE_ADDRESS can be, none can: `ended` then resolves.
+ * accepting connections, but keeps existing ones. So after a pause, another server listens on the same port. If ten more
+ * have failed, a server ends its connections once their requests have got responses. At an address other than TCP, which DENO_SERVE_ADDRESS can be, none can: `ended` then resolves.
  *
  * @throws if it cannot listen.
  */
@@ -29,24 +31,33 @@ export class Server {
   readonly address: Deno.Addr;
   /** Resolves to true once no further connection can be accepted. */
   readonly ended: Promise<true>;
-  readonly #end: (ended: true) => void;
+  readonly #setEnded: (ended: true) => void;
   readonly #options: ServerOptions;
   readonly #handler: ServerHandler;
-  readonly #servers: Deno.HttpServer[] = [];
+  /** All that may have connections. */
+  readonly #servers: Set<Deno.HttpServer> = new Set();
+  /** Those that have failed, and whose clients have not been asked to connect again. */
+  readonly #failed: Deno.HttpServer[] = [];
   #stopping = false;
   #failedAt = -Infinity;
 
   constructor(options: ServerOptions, handler: ServerHandler) {
     this.#options = options;
     this.#handler = withoutBodiesOfHead(COMPRESSES ? uncompressed(handler) : handler);
-    ({ promise: this.ended, resolve: this.#end } = Promise.withResolvers<true>());
+    ({ promise: this.ended, resolve: this.#setEnded } = Promise.withResolvers<true>());
     this.address = this.#listenFirst(options);
   }
 
   /** Stops accepting connections. Resolves when the last one has ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    await Promise.allSettled(this.#servers.map((server) => server.shutdown()));
+    await Promise.all([...this.#servers].map((server) => this.#end(server)));
+  }
+
+  /** Resolves when the server's last connection has ended. */
+  async #end(server: Deno.HttpServer): Promise<void> {
+    await server.shutdown().catch(() => {});
+    this.#servers.delete(server);
   }
 
   #listenFirst({ hostname, port }: ServerOptions): Deno.Addr {
@@ -61,18 +72,23 @@ export class Server {
   #listen({ hostname, port }: Pick<Deno.NetAddr, "hostname" | "port">): Deno.Addr {
     const options = { port, hostname, automaticCompression: false, onListen() {} };
     const server = Deno.serve(options, this.#handler);
-    this.#servers.push(server);
-    server.finished.catch((error) => this.#failed(error));
+    this.#servers.add(server);
+    server.finished.catch((error) => {
+      this.#failed.push(server);
+      const oldest = this.#failed.length > MAX_FAILED ? this.#failed.shift() : undefined;
+      if (oldest) void this.#end(oldest);
+      this.#recover(error);
+    });
     return server.addr;
   }
 
-  #failed(error: unknown): void {
+  #recover(error: unknown): void {
     const now = performance.now();
     if (now - this.#failedAt > QUIET_PERIOD) this.#options.onFailure(error);
     this.#failedAt = now;
     const { address } = this;
     if ("hostname" in address) setTimeout(() => this.#listenAgain(address), PAUSE);
-    else this.#end(true);
+    else this.#setEnded(true);
   }
 
   #listenAgain(address: Deno.NetAddr): void {
@@ -80,7 +96,7 @@ export class Server {
     try {
       this.#listen(address);
     } catch (error) {
-      this.#failed(error);
+      this.#recover(error);
     }
   }
 }

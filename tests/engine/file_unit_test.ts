@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { pause } from "../../src/base/time.ts";
 import { type Build, CommitInDoubt } from "../../src/engine/backend.ts";
@@ -232,6 +232,31 @@ Deno.test({
     await Deno.chmod(path, 0o640);
     assertEquals(await modes(FIND), [0o640, 0o640, 0o640]);
   },
+});
+
+Deno.test("FileBackend.open() closes its first handle if the second one cannot be opened", async () => {
+  await using folder = new Folder();
+  const opened: Deno.Kv[] = [];
+  const property = Object.getOwnPropertyDescriptor(Deno, "openKv") ?? {};
+  const { openKv } = Deno;
+  const value = async (path: string) => {
+    if (opened.length === 1) throw new TypeError("Too many open files");
+    opened.push(await openKv(path));
+    return opened[0];
+  };
+  Object.defineProperty(Deno, "openKv", { configurable: true, value });
+
+  try {
+    const path = `${folder.path}/things.kv`;
+    await assertRejects(
+      () => FileBackend.open(path, { clock: () => 0, create: true }),
+      StoreUnavailable,
+    );
+  } finally {
+    Object.defineProperty(Deno, "openKv", property);
+  }
+
+  assertThrows(() => opened[0]?.close(), Deno.errors.BadResource);
 });
 
 Deno.test("Store.fileSize includes the write-ahead log", async () => {

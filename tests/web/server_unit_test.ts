@@ -13,7 +13,14 @@ const EXHAUSTED = new Error("Too many open files");
 class FakeServe implements AsyncDisposable {
   readonly time: VirtualTime = new VirtualTime();
   /** The servers that were started. */
-  readonly servers: { port: number; handler: ServerHandler; exhaust: () => void; end: () => void }[] = [];
+  readonly servers: {
+    readonly port: number;
+    readonly handler: ServerHandler;
+    readonly exhaust: () => void;
+    readonly end: () => void;
+    /** How often it was told to end. */
+    shutdowns: number;
+  }[] = [];
   /** If set, listening throws it. */
   failure: Error | undefined;
   /** Where its servers listen. */
@@ -29,8 +36,10 @@ class FakeServe implements AsyncDisposable {
       assertEquals([hostname, automaticCompression], ["127.0.0.1", false]);
       const [finished, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const exhaust = () => finished.reject(EXHAUSTED);
-      this.servers.push({ port, handler: given, exhaust, end: ended.resolve });
-      return { addr: this.address, finished: finished.promise, shutdown: () => ended.promise };
+      const server = { port, handler: given, exhaust, end: ended.resolve, shutdowns: 0 };
+      this.servers.push(server);
+      const shutdown = () => (server.shutdowns++, ended.promise);
+      return { addr: this.address, finished: finished.promise, shutdown };
     };
     Object.assign(Deno, { serve });
   }
@@ -127,6 +136,22 @@ Deno.test("Server.stop() waits for the connections of every server, and starts n
   await fake.time.advance(0);
 
   assertEquals(stopped, true);
+});
+
+Deno.test("Server keeps the connections of the last ten servers that failed, and forgets those that have ended", async () => {
+  await using fake = new FakeServe();
+  const server = fake.start();
+  for (let failed = 0; failed < 12; failed++) {
+    fake.servers[failed]?.exhaust();
+    await fake.time.advance(1_000);
+  }
+  assertEquals(fake.servers.map(({ shutdowns }) => shutdowns), [1, 1, ...Array(11).fill(0)]);
+
+  for (const { end } of fake.servers) end();
+  await fake.time.advance(0);
+  await server.stop();
+
+  assertEquals(fake.servers.map(({ shutdowns }) => shutdowns), Array(13).fill(1));
 });
 
 Deno.test("uncompressed() adds no-transform to the directives of Cache-Control", async () => {
