@@ -14,18 +14,44 @@ export function setLimitHeaders(headers: Headers, decision: Decision): void {
 export function setPolicy(headers: Headers, decision: Decision): void {
   const { minute, day } = decision;
   const { limit, reset } = decisiveWindow(decision);
-  const daily = day ? `, "day";q=${day.limit};w=86400` : "";
+  const daily = day ? `, ${policyOf("day", day, 86_400)}` : "";
   headers.set("x-ratelimit-limit", `${limit}`);
   headers.set("x-ratelimit-reset", `${Math.ceil(reset / SECOND)}`);
-  headers.set("ratelimit-policy", `"minute";q=${minute.limit};w=60${daily}`);
+  headers.set("ratelimit-policy", `${policyOf("minute", minute, 60)}${daily}`);
 }
 
 /** Sets the headers that change with each request. */
 export function setRemaining(headers: Headers, decision: Decision): void {
   const { minute, day, now } = decision;
-  const daily = day ? `, "day";r=${day.remaining};t=${secondsUntil(day, now)}` : "";
+  const daily = day ? `, ${leftOf("day", day, now)}` : "";
   headers.set("x-ratelimit-remaining", `${decisiveWindow(decision).remaining}`);
-  headers.set("ratelimit", `"minute";r=${minute.remaining};t=${secondsUntil(minute, now)}${daily}`);
+  headers.set("ratelimit", `${leftOf("minute", minute, now)}${daily}`);
+}
+
+/** The same headers of a limit that has one window, of `seconds` or without an end. `now` is in ms since the epoch. */
+export function limitHeadersOf(
+  window: Window,
+  { name, seconds, now }: {
+    readonly name: string;
+    readonly seconds: number | undefined;
+    readonly now: number;
+  },
+): Readonly<Record<string, string>> {
+  return {
+    "x-ratelimit-limit": `${window.limit}`,
+    "x-ratelimit-remaining": `${window.remaining}`,
+    "x-ratelimit-reset": `${Math.ceil(window.reset / SECOND)}`,
+    "ratelimit-policy": policyOf(name, window, seconds),
+    "ratelimit": leftOf(name, window, now),
+  };
+}
+
+function policyOf(name: string, { limit }: Window, seconds: number | undefined): string {
+  return `"${name}";q=${limit}${seconds === undefined ? "" : `;w=${seconds}`}`;
+}
+
+function leftOf(name: string, window: Window, now: number): string {
+  return `"${name}";r=${window.remaining};t=${secondsUntil(window, now)}`;
 }
 
 /** Whether `setPolicy()` sets the same headers for two decisions. */

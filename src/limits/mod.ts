@@ -65,6 +65,7 @@ export {
   decisiveWindow,
   hasSamePolicy,
   isSameRefusal,
+  limitHeadersOf,
   retryAfter,
   setLimitHeaders,
   setPolicy,

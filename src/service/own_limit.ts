@@ -1,5 +1,6 @@
 import { SECOND } from "../base/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
+import { limitHeadersOf } from "../limits/mod.ts";
 
 /** Whose limit it is: an account's, a client address's, or that of all clients together. */
 export type LimitOf = "account" | "address" | "service";
@@ -22,14 +23,8 @@ export function limitHeaders(
   { name, count, ms }: OwnLimit,
   { left, reset, now }: { readonly left: number; readonly reset: number; readonly now: number },
 ): Readonly<Record<string, string>> {
-  const window = ms === undefined ? "" : `;w=${ms / SECOND}`;
-  return {
-    "x-ratelimit-limit": `${count}`,
-    "x-ratelimit-remaining": `${left}`,
-    "x-ratelimit-reset": `${Math.ceil(reset / SECOND)}`,
-    "ratelimit-policy": `"${name}";q=${count}${window}`,
-    "ratelimit": `"${name}";r=${left};t=${Math.ceil((reset - now) / SECOND)}`,
-  };
+  const seconds = ms === undefined ? undefined : ms / SECOND;
+  return limitHeadersOf({ limit: count, remaining: left, reset }, { name, seconds, now });
 }
 
 /** The 429 of a limit of this kind. */
