@@ -1,5 +1,6 @@
 // Makes a fork with a product by the steps of src/README.md, lets it take a later release with the commands there, and
-// checks it before and after. With --all, also forks without the optional parts, and without KV servers.
+// checks it before and after. Then lets a fork take it whose declarations are as old as those in `frozen/`. With --all, also
+// forks without the optional parts, and without KV servers.
 import { assertEquals, assertMatch } from "@std/assert";
 import { copyCheckout, leaveOut, leaveOutRemote, rewrite } from "../process/checkout.ts";
 import { BLOCK, GENERATED } from "../tables.ts";
@@ -13,7 +14,14 @@ const OF_SERVICE = ["accounts", "app", "operator", "process", "security", "web"]
 /** Folders of tests of what uses the store. */
 const OF_STORE = ["resource", "limits", "accounts", "messages", "app", "process"];
 /** The product's declarations. */
-const DECLARED = ["catalogue", "rooms", "bookings", "invoices", "payments", "plans"];
+const DECLARED = [
+  ...["catalogue", "rooms", "bookings", "invoices", "payments", "plans"],
+  ...["parts/cancellations", "parts/payments"],
+];
+/** Declarations of a product that began with an early 1.1.0. They are never edited. */
+const FROZEN = ["catalogue", "rooms", "bookings", "plans", "identity", "parts", "parts/cancellations"];
+/** The edits that releases since then ask for in CHANGES, and no others. */
+const FROZEN_EDITS = `${import.meta.dirname}/frozen.patch`;
 /** What is an adopter's. */
 const OWN = ["README.md", "src/catalogue", "tests/catalogue"];
 const PROSE = "Rooms and bookings of them, for an office.";
@@ -42,6 +50,13 @@ await inCopies(async ({ upstream, fork }) => {
   assertEquals((await Deno.readTextFile(`${fork}/README.md`)).match(PROSE)?.length, 1);
   await check(fork, ["task", "test"]);
 });
+await inCopies(async ({ upstream, fork }) => {
+  await declareFrozen(fork);
+  await commit(fork, "A product of an early 1.1.0");
+  await release(upstream);
+  await take({ upstream, fork }, { edits: FROZEN_EDITS });
+  await check(fork, testing(["catalogue", "app", "operator", "resource"]));
+});
 if (Deno.args.includes("--all")) {
   await inCopies(async ({ upstream, fork }) => {
     for (const part of ["messages", "page"]) await leaveOut(fork, part);
@@ -53,14 +68,14 @@ if (Deno.args.includes("--all")) {
     );
     await leaveOutFolders(fork, OF_PARTS);
     await release(upstream);
-    await take({ upstream, fork }, OF_PARTS);
+    await take({ upstream, fork }, { left: OF_PARTS });
     await check(fork, testing(OF_SERVICE));
   });
   await inCopies(async ({ upstream, fork }) => {
     await leaveOutRemote(fork);
     await leaveOutFolders(fork, OF_REMOTE);
     await release(upstream);
-    await take({ upstream, fork }, OF_REMOTE);
+    await take({ upstream, fork }, { left: OF_REMOTE });
     await check(fork, testing(OF_STORE));
   });
 }
@@ -68,13 +83,7 @@ if (Deno.args.includes("--all")) {
 /** Puts rooms and bookings in place of animals. Throws if that changes other files than an adopter's and generated ones. */
 async function makeProduct(folder: string): Promise<void> {
   const [from, to] = [import.meta.dirname, `${folder}/src/catalogue`];
-  await Deno.remove(`${to}/pets.ts`);
-  await Deno.remove(`${folder}/tests/catalogue/pets_test.ts`);
-  await Deno.mkdir(`${to}/parts`);
-  for (const name of [...DECLARED, "parts/cancellations", "parts/payments"]) {
-    const text = await Deno.readTextFile(`${from}/catalogue/${name}.ts`);
-    await Deno.writeTextFile(`${to}/${name}.ts`, text.replaceAll(/\.\.\/\.\.\/src\//g, ""));
-  }
+  await declare(folder, `${from}/catalogue`, DECLARED);
   for (const name of ["bookings", "invoices"]) {
     await Deno.copyFile(`${from}/${name}.ts`, `${folder}/tests/catalogue/${name}_test.ts`);
   }
@@ -87,13 +96,6 @@ async function makeProduct(folder: string): Promise<void> {
         'import { CANCELLATIONS } from "./parts/cancellations.ts";\nimport { PAYING } from "./parts/payments.ts";\n$&',
       ).replace(/(?<=PARTS: .* = \[)/, "CANCELLATIONS, PAYING, "),
   );
-  await rewrite(
-    `${to}/identity.ts`,
-    (text) =>
-      text.replace(/(?<=keyPrefix: ").*(?=")/, "desk")
-        .replace(/(?<=tagline: ").*(?=")/, "rooms for everyone")
-        .replace(/(?<=SUMMARY =\s+").*(?=")/, "Meeting rooms and their bookings over HTTP."),
-  );
   await rewrite(`${folder}/README.md`, (text) => text.replace(/^A finished [^]*?(?=^## )/m, `${PROSE}\n\n`));
   await rewrite(`${to}/removed.md`, (text) => `${text}\nChanged by the product.\n`);
   await deno(folder, "fmt", "--quiet");
@@ -103,6 +105,36 @@ async function makeProduct(folder: string): Promise<void> {
   );
   const others = changed.filter((path) => path !== "" && !isOwn(path) && !GENERATED.includes(path));
   assertEquals(others, [], "changed by the product");
+}
+
+/** Puts the declarations of an early 1.1.0, and their tests, in place of animals. */
+async function declareFrozen(folder: string): Promise<void> {
+  const from = `${import.meta.dirname}/frozen`;
+  await declare(folder, from, FROZEN);
+  for (const name of ["bookings_test", "operations"]) {
+    const text = await Deno.readTextFile(`${from}/${name}.ts`);
+    await Deno.writeTextFile(`${folder}/tests/catalogue/${name}.ts`, text.replaceAll('"../../', '"../'));
+  }
+  await deno(folder, "fmt", "--quiet");
+}
+
+/** Puts declarations in place of animals. */
+async function declare(folder: string, from: string, names: readonly string[]): Promise<void> {
+  const to = `${folder}/src/catalogue`;
+  await Deno.remove(`${to}/pets.ts`);
+  await Deno.remove(`${folder}/tests/catalogue/pets_test.ts`);
+  await Deno.mkdir(`${to}/parts`);
+  for (const name of names) {
+    const text = await Deno.readTextFile(`${from}/${name}.ts`);
+    await Deno.writeTextFile(`${to}/${name}.ts`, text.replaceAll(/\.\.\/\.\.\/src\//g, ""));
+  }
+  await rewrite(
+    `${to}/identity.ts`,
+    (text) =>
+      text.replace(/(?<=keyPrefix: ").*(?=")/, "desk")
+        .replace(/(?<=tagline: ").*(?=")/, "rooms for everyone")
+        .replace(/(?<=SUMMARY =\s+").*(?=")/, "Meeting rooms and their bookings over HTTP."),
+  );
 }
 
 /** Leaves folders out of a fork. */
@@ -119,23 +151,37 @@ async function release(folder: string): Promise<void> {
   await commit(folder, "A later release");
 }
 
+/** What a fork does when it takes a release, in addition to the commands. */
+interface TakeOptions {
+  /** Folders that it has left out, and removes again. */
+  readonly left?: readonly string[];
+  /** File of a patch of its own files, which may be empty. */
+  readonly edits?: string;
+}
+
 /**
  * Takes a release with the commands of the guide, and commits it. Throws if the fork then lacks something of the release,
- * or has something of it in its own files or in folders that it has left out.
+ * or has something of it in its own files, except for the edits, or in folders that it has left out.
  */
-async function take({ upstream, fork }: Copies, left: readonly string[] = []): Promise<void> {
+async function take(
+  { upstream, fork }: Copies,
+  { left = [], edits = "/dev/null" }: TakeOptions = {},
+): Promise<void> {
   const guide = await Deno.readTextFile(`${fork}/src/README.md`);
   const section = /^### Later releases\n[^]*?(?=^##)/m.exec(guide)?.[0] ?? "";
   const [usual = "", leavingOut = ""] = section.matchAll(/^```sh\n([^]*?)^```$/gm).map(([, text]) => text);
   const lines = usual.trim().replace("URL", upstream).split("\n");
   const again = leavingOut.replace(/(?<=--ignore-unmatch ).*/, left.join(" "));
-  const script = lines.toSpliced(-1, 0, ...(left.length > 0 ? [again] : [])).join("\n");
+  const further = [...(left.length > 0 ? [again] : []), `git apply --allow-empty --index ${edits}`];
+  const script = lines.toSpliced(-1, 0, ...further).join("\n");
   const env = { ...IDENTITY, GIT_EDITOR: "true", PATH: `${DENO}:${Deno.env.get("PATH")}` };
   const { success } = await new Deno.Command("bash", { args: ["-c", script], cwd: fork, env }).spawn().status;
   assertEquals(success, true, script);
 
   assertEquals(await git(fork, "status", "--porcelain"), "", "not committed");
-  assertEquals(await git(fork, "diff", "--name-only", "HEAD^1", "HEAD", "--", ...OWN.slice(1), ...left), "");
+  const edited = await git(fork, "diff", "--name-only", "HEAD^1", "HEAD", "--", ...OWN.slice(1), ...left);
+  const patched = (await Deno.readTextFile(edits)).matchAll(/^\+\+\+ b\/(.*)$/gm);
+  assertEquals(edited.split("\n").filter(Boolean), [...patched].map(([, path]) => path));
   const [before, after] = await Promise.all(
     ["HEAD^1", "HEAD"].map((commit) => git(fork, "show", `${commit}:README.md`)),
   );
