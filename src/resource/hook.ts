@@ -33,8 +33,8 @@ export interface Rule<Value extends Item = Item> {
   readonly deletionErrors?: readonly ErrorKind[];
   /**
    * Returns what is wrong, naming the field, or undefined. The first field that it names is the error's `field`. A
-   * change of an item that breaks the rule already is not refused: then the rule is asked about the item with itself as
-   * `before`. `now` is in ms since the epoch.
+   * change of an item that breaks the rule already is not refused: then the rule is asked about the stored item, and `item`
+   * is `before`. `now` is in ms since the epoch.
    */
   check?(
     state: Pick<Change, "by" | "now"> & { readonly item: Value; readonly before?: Value | undefined },

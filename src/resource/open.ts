@@ -3,7 +3,7 @@ import type { ErrorKind } from "../web/mod.ts";
 import { faultsIn, isRequired, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
-import type { RowCounts } from "./hook.ts";
+import type { Change, RowCounts } from "./hook.ts";
 import { Hooks, rowsOf } from "./hooks.ts";
 import { type Resource, ResourceError, withDefaults } from "./resource.ts";
 import type { Generations } from "./rows.ts";
@@ -232,22 +232,38 @@ function* faultsOfRules(resource: Resource, now: number): Generator<string> {
   }
   const { fields, examples, changed } = resource;
   const item = { id: 1, ...withDefaults(fields, examples.item) };
-  for (const made of [{ after: item }, { before: item, after: changed(item, examples.change) }]) {
-    const clock = { isRead: false };
-    const change = {
-      ...{ id: 1, by: "account" as const, ...made },
-      get now() {
-        clock.isRead = true;
-        return now;
-      },
-    };
-    try {
-      requireRules(resource, change);
-    } catch (error) {
-      if (clock.isRead) continue; // An example does not keep up with time.
-      const reason = error instanceof Error ? error.message.replace(/\.$/, "") : typeof error;
-      yield `has an example that breaks a rule: ${reason}`;
-    }
+  const added = faultOfExample(resource, { by: "account", now, after: item });
+  if (added !== undefined) yield `has an example that breaks a rule: ${added}`;
+  for (const by of ["account", "operator", "service"] as const) {
+    const kept = faultOfExample(resource, { by, now, before: item, after: item });
+    if (kept === undefined) continue;
+    yield `has a rule that refuses an item as it is, which would excuse all changes of it: ${kept}. Let it refuse only what ` +
+      "differs between item and before";
+  }
+  const after = changed(item, examples.change);
+  const patched = faultOfExample(resource, { by: "account", now, before: item, after });
+  if (patched !== undefined) yield `has an example that breaks a rule: ${patched}`;
+}
+
+/** What rules say about an example; undefined also if they need the time, because an example does not keep up with it. */
+function faultOfExample(
+  resource: Resource,
+  { now, ...made }: Pick<Change, "by" | "now" | "before" | "after">,
+): string | undefined {
+  let isAboutTime = false;
+  const change = {
+    ...{ id: 1, ...made },
+    get now() {
+      isAboutTime = true;
+      return now;
+    },
+  };
+  try {
+    requireRules(resource, change);
+    return undefined;
+  } catch (error) {
+    if (isAboutTime) return undefined;
+    return error instanceof Error ? error.message.replace(/\.$/, "") : typeof error;
   }
 }
 

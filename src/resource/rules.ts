@@ -1,6 +1,6 @@
 import { ApiError, type ErrorKind, ERRORS, invalidRequest } from "../web/mod.ts";
 import type { Members } from "../web/schema.ts";
-import type { Change, Rule } from "./hook.ts";
+import type { Change, Item, Rule } from "./hook.ts";
 import { faultOf, requireReturned } from "./hooks.ts";
 import type { Resource } from "./resource.ts";
 
@@ -14,11 +14,12 @@ export function requireRules({ name, rules, fields }: Resource, change: Change):
   if (change.by === "removal" || change.by === "rebuild") return;
   for (const [index, rule] of rules.entries()) {
     const named = `The rule ${index + 1} of ${name}`;
-    const fault = faultIn(rule, change, named);
+    const fault = faultIn(rule, change, { named });
     if (fault === undefined) continue;
     const { before, after } = change;
     // An item that an earlier release stored stays changeable, but only as long as it is the item that breaks the rule.
-    if (before && after && faultIn(rule, { ...change, after: before }, named) !== undefined) continue;
+    const isChanged = before && after && before !== after;
+    if (isChanged && faultIn(rule, change, { named, after: before }) !== undefined) continue;
     const kind = kindOf(rule, change);
     throw kind === ERRORS.invalid_request
       ? invalidRequest(fault, fieldIn(fault, fields))
@@ -40,9 +41,17 @@ function kindOf(rule: Rule, { after }: Change): ErrorKind {
   return kind;
 }
 
+/** How a rule is asked about a change. */
+interface Asked {
+  /** What faults call the rule. */
+  readonly named: string;
+  /** The item after the change, in place of its own. */
+  readonly after?: Item | undefined;
+}
+
 /** What a rule says about a change. */
-function faultIn(rule: Rule, change: Change, named: string): string | undefined {
-  const { before, after } = change;
+function faultIn(rule: Rule, change: Change, { named, after = change.after }: Asked): string | undefined {
+  const { before } = change;
   let said: unknown;
   try {
     const state = {

@@ -276,6 +276,24 @@ Deno.test.each<[fault: string, Changes]>([
     { rules: [{ check: () => "The field name must be short." }] },
   ],
   [
+    "has an example that breaks a rule: The field note must stay",
+    {
+      rules: [{
+        check: ({ item, before }) =>
+          before && item.note !== before.note ? "The field note must stay." : undefined,
+      }],
+    },
+  ],
+  ...(["account", "operator", "service"] as const).map((actor): [string, Changes] => [
+    "has a rule that refuses an item as it is, which would excuse all changes of it: The field name must stay. Let it " +
+    "refuse only what differs between item and before",
+    {
+      rules: [{
+        check: ({ before, by }) => before && by === actor ? "The field name must stay." : undefined,
+      }],
+    },
+  ]),
+  [
     "must have rules whose errors have a status from 400 to 499, not 500, as internal_error has",
     { rules: [{ error: ERRORS.internal_error, check: () => undefined }] },
   ],

@@ -29,8 +29,10 @@ export const PAYMENTS: Resource<Payment> = resource({
   readableBy: "owner",
   writableBy: "operator",
   rules: [{
-    check: ({ before, by }) =>
-      before && by !== "service" ? "The field cents and all others must stay as they are." : undefined,
+    check: ({ item, before, by }) =>
+      before && item !== before && by !== "service"
+        ? "The field cents and all others must stay as they are."
+        : undefined,
   }],
   extend: [exists(INVOICES, "invoiceId")],
   examples: { item: { invoiceId: 1, cents: 12_000 }, change: {} },
