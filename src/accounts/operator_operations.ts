@@ -1,4 +1,4 @@
-import { StoreUnavailable } from "../engine/mod.ts";
+import { type Decided, StoreUnavailable, type Transaction, type Write } from "../engine/mod.ts";
 import { REPLAY_HOURS } from "../web/headers.ts";
 import { ApiError, createResponse, operation, valueResponse } from "../web/mod.ts";
 import {
@@ -428,16 +428,26 @@ function deleteAccount(
     ],
   }, async ({ params: { id } }, call: Call) => {
     const { holder } = await find(accounts, id, call);
-    const removing = (isAsked: boolean) =>
-      removals.reduce(
-        (extended, { extend }) => extend(id, extended),
-        accounts.removing(holder, ({ holder }) => (requireClosed(holder, call.now), !isAsked)),
-      );
-    await call.transact(removing(true));
+    const removal = removals.reduce(
+      (extended, { extend }) => extend(id, extended),
+      accounts.removing(holder, ({ holder }) => (requireClosed(holder, call.now), true)),
+    );
+    await call.transact(asking(removal));
     for (const some of own.toReversed()) while (await some.deleteSome(id, call));
-    if (await call.transact(removing(false)) === null) throw accountNotFound(id);
+    if (await call.transact(removal) === null) throw accountNotFound(id);
     return createResponse(null, { status: 204 });
   });
+}
+
+const NOTHING: Omit<Write, "draw"> = { set() {}, delete() {}, bump() {} };
+
+/** Throws what a transaction would throw, and writes nothing. */
+function asking<Result extends Decided>(transaction: Transaction<Result>): Transaction<Result> {
+  return {
+    ...transaction,
+    decide: (rows, write, now) =>
+      transaction.decide(rows, { ...NOTHING, draw: (ids) => write.draw(ids) }, now),
+  };
 }
 
 /** Creates an account. @throws {AccountExists} */

@@ -1,11 +1,17 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { generatedReference } from "../../src/accounts/account.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
+import { createStores } from "../../src/app/stores.ts";
+import { localFetch } from "../../src/operator/local.ts";
+import { operatorOperations } from "../../src/operator/operations.ts";
+import type { Part } from "../../src/operator/part.ts";
+import type { Catalogue, Hook } from "../../src/resource/mod.ts";
 import { assertError } from "../support/assertions.ts";
 import { call, type HarnessRequest, nextTarget, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { carryOut, type Commit, fail } from "../support/fake_kv.ts";
 import { Harness, RecordingService } from "../support/harness.ts";
+import { BOOKINGS, OF_ROOMS, Office, ROOMS } from "../support/office.ts";
 import { assertConsistent } from "../support/stored_rows.ts";
 import { HAMMER } from "../support/things.ts";
 import { NOON } from "../support/time.ts";
@@ -536,4 +542,44 @@ Deno.test("createAccounts() says what failed, or returns 503 if everything has, 
   outcomes.push(await ask("a", "b"));
 
   assertEquals(outcomes, [["created", "failed"], "store_unavailable", ["exists", "created"]]);
+});
+
+Deno.test("deleteAccount() deletes the rows of a part together with the account, after its items", async () => {
+  const key = ["mine", "row"];
+  let isThere: boolean | undefined;
+  const hook: Hook = {
+    name: "mine",
+    apply(rows) {
+      isThere = rows.get(key) !== null;
+    },
+  };
+  const catalogue: Catalogue = { ...OF_ROOMS, resources: [ROOMS, { ...BOOKINGS, extend: [hook] }] };
+  await using office = await Office.open({ catalogue });
+  const { store, kv } = office;
+  const clock = () => office.now;
+  const part: Part = {
+    operations: () => [],
+    removal: {
+      errors: [],
+      extend: (_id, removal) => ({
+        ...removal,
+        decide(rows, write, now) {
+          if (rows.get(key)) write.delete(key);
+          return removal.decide(rows, write, now);
+        },
+      }),
+    },
+  };
+  await office.book(office.ann);
+  await kv.set(key, new Uint8Array());
+  const account = `/operator/v1/accounts/${await office.idOf(office.ann)}`;
+  await office.operate(`POST ${account}/close`);
+  office.now += 60_000;
+
+  const stores = createStores({ store, catalogue, environment: "staging", clock, report() {} });
+  const operations = operatorOperations({ ...{ store, catalogue }, ...stores, parts: [part] });
+  const deleted = await localFetch(operations, { ...stores, clock })(account, { method: "DELETE" });
+
+  assertEquals([deleted.status, isThere], [204, true]);
+  assertEquals((await kv.get(key)).value, null);
 });
