@@ -112,7 +112,7 @@ export class Admissions {
     const allowance = key && this.#keys.recall(key);
     // The key is not in memory, or an account has changed: they are read. What is read now is certain.
     if (!allowance) return this.#tryToCharge(caller);
-    const opened = allowance.outlook === undefined ? this.#keys.open(allowance, key, now) : null;
+    const opened = allowance.outlook(caller) === undefined ? this.#keys.open(allowance, key, now) : null;
     const needsRun = opened !== null && allowance.holder.suspendedAt === null;
     return needsRun ? this.#chargeInRun(key, opened, caller) : AGAIN;
   }

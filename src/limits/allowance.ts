@@ -179,10 +179,12 @@ export class Allowance<Of extends Holder> {
     return this.#running ? undefined : this.#leased.returned;
   }
 
-  /** What `decideFromMemory()` would do with a request: admit or refuse it, or leave it to a transaction. */
-  get outlook(): "admit" | "refuse" | undefined {
-    const now = this.#shared.clock();
-    return this.#leaseAt(now) ? "admit" : this.#certainRefusal(now) && "refuse";
+  /**
+   * What `decideFromMemory()` would do at `now` (ms since the epoch), which is `at` on the `performance.now()` clock:
+   * admit a request or refuse it, or leave it to a transaction.
+   */
+  outlook({ now, at }: Pick<PermitRequest, "now" | "at">): "admit" | "refuse" | undefined {
+    return this.#leaseAt(now, at) ? "admit" : this.#certainRefusal(now) && "refuse";
   }
 
   /** Decides on a request; undefined if only a transaction can decide. */
@@ -285,11 +287,11 @@ export class Allowance<Of extends Holder> {
     return Math.min(life, Math.max(MAX_LEASE_AGE / 2, MAX_LEASE_AGE - 4 * ms));
   }
 
-  /** The lease if it has a permit for a request at `now` (ms since the epoch). */
-  #leaseAt(now: number): Lease | undefined {
+  /** The lease if it has a permit for a request at these times. */
+  #leaseAt(now: number, at: number = performance.now()): Lease | undefined {
     const lease = this.#lease;
     if (lease === undefined || lease.left === 0) return undefined;
-    const isOld = performance.now() - lease.takenAt > MAX_LEASE_AGE;
+    const isOld = at - lease.takenAt > MAX_LEASE_AGE;
     return isOld || !isLeaseOf(lease, this.#known.state, now) ? undefined : lease;
   }
 

@@ -92,10 +92,12 @@ export class Permits<Of extends Holder> {
   }
 
   /** Whether what is known is enough to decide on a request. A refusal needs rows that were read recently. */
-  #isUsable(known: Allowance<Of>, { credential, now, at }: PermitRequest): boolean {
+  #isUsable(known: Allowance<Of>, request: PermitRequest): boolean {
+    const { credential, now, at } = request;
     if (!known.isKnown) return false;
     if (at - known.readAt < CERTAIN_FOR) return true;
-    return this.#shared.holders.isOpenedBy(known.holder, credential, now) && known.outlook !== "refuse";
+    return this.#shared.holders.isOpenedBy(known.holder, credential, now) &&
+      known.outlook(request) !== "refuse";
   }
 
   /** The usage in these rows, or in newer ones that are known, without permits that this process holds. */
