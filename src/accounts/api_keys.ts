@@ -28,8 +28,9 @@ export interface Opened {
   readonly valid: ValidKey;
 }
 
-/** The account that a key belongs to. This never changes. */
-interface KeyOwner {
+/** A key, and the account that it belongs to. This never changes. */
+export interface OwnedKey {
+  readonly key: string;
   readonly accountId: string;
   readonly hash: string;
 }
@@ -48,7 +49,7 @@ export class ApiKeys {
   readonly #keys: KeyForm;
   readonly #permits: Permits<Account>;
   /** By API key. */
-  readonly #owners: BoundedMap<string, KeyOwner> = new BoundedMap(MAX_KEYS);
+  readonly #owned: BoundedMap<string, OwnedKey> = new BoundedMap(MAX_KEYS);
   /** The accounts' version when an account was last read, by account ID. */
   readonly #readAt: BoundedMap<string, string> = new BoundedMap(MAX_ACCOUNTS);
   readonly #findAccountId: (hash: string) => Promise<string | null>;
@@ -72,9 +73,9 @@ export class ApiKeys {
     return this.#keys.accepts(key, this.#environment);
   }
 
-  /** The ID of the key's account, if it is in memory. */
-  ownerOf(key: string): string | undefined {
-    return this.#owners.get(key)?.accountId;
+  /** The key with its account, if that is in memory. */
+  known(key: string): OwnedKey | undefined {
+    return this.#owned.get(key);
   }
 
   /**
@@ -88,50 +89,42 @@ export class ApiKeys {
     const accountId = await this.#findAccountId(hash);
     if (accountId === null) return false;
     this.#readAt.delete(accountId); // What is known of the account might be older than the key.
-    this.#owners.set(key, { accountId, hash });
+    this.#owned.set(key, { key, accountId, hash });
     return true;
   }
 
   /** The allowance of the key's account; undefined if it is not in memory, or an account has changed since it was read. */
-  recall(key: string): Allowance<Account> | undefined {
-    const owner = this.#owners.get(key);
-    const allowance = owner && this.#permits.of(owner.accountId);
+  recall({ accountId }: OwnedKey): Allowance<Account> | undefined {
+    const allowance = this.#permits.of(accountId);
     return allowance && this.#isCurrent(allowance) ? allowance : undefined;
   }
 
   /** The account as it is in memory, if the key is valid for it at `now` (ms since the epoch); otherwise null. */
-  open(allowance: Allowance<Account>, key: string, now: number): Opened | null {
-    const valid = keyWith(allowance.holder, this.hashOf(key), now);
+  open(allowance: Allowance<Account>, { hash }: OwnedKey, now: number): Opened | null {
+    const valid = keyWith(allowance.holder, hash, now);
     return valid === undefined ? null : { allowance, valid };
   }
 
   /** The limits of the account that the key opens at `now` (ms since the epoch); undefined if it is not in memory. */
   peek(key: string, now: number): Decision | undefined {
-    const owner = this.#owners.get(key);
-    const allowance = owner && this.#permits.of(owner.accountId);
-    const isOpened = allowance?.isKnown && ACCOUNTS.isOpenedBy(allowance.holder, this.hashOf(key), now);
-    return isOpened ? allowance.peek() : undefined;
+    const owned = this.known(key);
+    const allowance = this.#permits.of(owned?.accountId ?? "");
+    if (!owned || !allowance?.isKnown) return undefined;
+    return ACCOUNTS.isOpenedBy(allowance.holder, owned.hash, now) ? allowance.peek() : undefined;
   }
 
   /**
-   * The allowance for the account that a known key opens at `now` (ms since the epoch), even if suspended; null if there
-   * is none. The allowance is current as of the last version check, or as of this call if it had to be read.
+   * The allowance for the account that a key opens at `now` (ms since the epoch), even if suspended; null if there is
+   * none. The allowance is current as of the last version check, or as of this call if it had to be read.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}
    */
-  find(key: string, now: number): Opened | null | Promise<Opened | null> {
-    const owner = this.#owners.get(key);
-    if (owner === undefined) return null;
-    return whenReady(this.recall(key) ?? this.#load(owner.accountId), (allowance) => {
-      if (allowance === null) this.#owners.delete(key);
-      return allowance && this.open(allowance, key, now);
+  find(owned: OwnedKey, now: number): Opened | null | Promise<Opened | null> {
+    return whenReady(this.recall(owned) ?? this.#load(owned.accountId), (allowance) => {
+      if (allowance === null) this.#owned.delete(owned.key);
+      return allowance && this.open(allowance, owned, now);
     });
-  }
-
-  /** The hash of a key. */
-  hashOf(key: string): string {
-    return this.#owners.get(key)?.hash ?? hashApiKey(key);
   }
 
   #isCurrent({ holder, isKnown }: Allowance<Account>): boolean {

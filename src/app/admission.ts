@@ -3,7 +3,7 @@ import { AGAIN, retried, type Versions } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
 import { AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
 import type { Account, HourCount, ValidKey } from "../accounts/account.ts";
-import { ApiKeys, type ApiKeysOptions, type Opened } from "../accounts/api_keys.ts";
+import { ApiKeys, type ApiKeysOptions, type Opened, type OwnedKey } from "../accounts/api_keys.ts";
 import type { Budget, InFlightRequest } from "./in_flight.ts";
 
 /** The properties of a request that determine how it is charged. */
@@ -21,6 +21,8 @@ export interface Caller {
   readonly spared: { readonly operation: string; readonly perHour: number } | undefined;
   /** Whether it is served although limits refuse it; undefined if that is not decided yet. */
   isSpared?: boolean | undefined;
+  /** The key with its account, once this process knows it. */
+  owned?: OwnedKey | undefined;
   /** Set if the version check has failed, so that the request is not charged any more. */
   hasFailed?: true;
 }
@@ -109,12 +111,13 @@ export class Admissions {
   /** Charges a request if that needs no version check. AGAIN means that memory decides after the check. */
   #chargeEarly(caller: Caller): Charged | Promise<Charged> {
     const { key, now } = caller;
-    const allowance = key && this.#keys.recall(key);
+    const owned = caller.owned = key === undefined ? undefined : this.#keys.known(key);
+    const allowance = owned && this.#keys.recall(owned);
     // The key is not in memory, or an account has changed: they are read. What is read now is certain.
     if (!allowance) return this.#tryToCharge(caller);
-    const opened = allowance.outlook(caller) === undefined ? this.#keys.open(allowance, key, now) : null;
+    const opened = allowance.outlook(caller) === undefined ? this.#keys.open(allowance, owned, now) : null;
     const needsRun = opened !== null && allowance.holder.suspendedAt === null;
-    return needsRun ? this.#chargeInRun(key, opened, caller) : AGAIN;
+    return needsRun ? this.#chargeInRun(owned, opened, caller) : AGAIN;
   }
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
@@ -132,8 +135,9 @@ export class Admissions {
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {
     const { key, now } = caller;
     if (key === undefined) return this.#chargeAddress(caller);
-    if (this.#keys.ownerOf(key) === undefined) return this.#identify(key, caller);
-    return whenReady(this.#keys.find(key, now), (opened) => {
+    const owned = caller.owned ??= this.#keys.known(key);
+    if (owned === undefined) return this.#identify(key, caller);
+    return whenReady(this.#keys.find(owned, now), (opened) => {
       if (opened === null) return this.#chargeAddress(caller);
       const { allowance, valid } = opened;
       const { holder: account } = allowance;
@@ -142,7 +146,7 @@ export class Admissions {
       const decision = allowance.decideFromMemory(caller);
       return decision
         ? admissionOf(account, valid, decision, caller)
-        : this.#chargeInRun(key, opened, caller);
+        : this.#chargeInRun(owned, opened, caller);
     });
   }
 
@@ -181,13 +185,12 @@ export class Admissions {
   }
 
   /** Charges an account in the allowance's next run, which other requests share. */
-  async #chargeInRun(key: string, opened: Opened, caller: Caller): Promise<Charged> {
+  async #chargeInRun({ hash }: OwnedKey, opened: Opened, caller: Caller): Promise<Charged> {
     const { allowance, valid } = opened;
     this.#spare(caller, opened);
     const { now, at, isSpared } = caller;
-    const credential = this.#keys.hashOf(key);
     const isAwaited = () => !caller.hasFailed;
-    const decision = await allowance.decideInRun({ credential, now, at, isSpared, isAwaited });
+    const decision = await allowance.decideInRun({ credential: hash, now, at, isSpared, isAwaited });
     // What a key allows never changes. The account, as it is now, might not have the key any more.
     return decision === AGAIN ? AGAIN : admissionOf(allowance.holder, valid, decision, caller);
   }
@@ -220,8 +223,9 @@ export class Admissions {
   /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
   async find(key: string, now: number): Promise<Account | undefined> {
     await this.#versions.check(0);
-    if (this.#keys.ownerOf(key) === undefined) await this.#keys.identify(key);
-    return (await this.#keys.find(key, now))?.allowance.holder;
+    if (this.#keys.known(key) === undefined) await this.#keys.identify(key);
+    const owned = this.#keys.known(key);
+    return owned && (await this.#keys.find(owned, now))?.allowance.holder;
   }
 
   /** The limits of a request that is not charged: those of its account if that is in memory, else of its address. */
@@ -233,7 +237,7 @@ export class Admissions {
 
   /** The ID of the account of a request's key, valid or not, if this process knows it; otherwise empty. */
   ownerOf({ headers }: Request): string {
-    return this.#keys.ownerOf(bearerToken(headers.get("authorization")) ?? "") ?? "";
+    return this.#keys.known(bearerToken(headers.get("authorization")) ?? "")?.accountId ?? "";
   }
 }
 

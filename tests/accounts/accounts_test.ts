@@ -63,8 +63,10 @@ Deno.test("ApiKeys.find() reads an account again if a change was noticed during 
   };
 
   const isKnown = await keys.identify(apiKey);
-  const found = await keys.find(apiKey, NOON);
-  const again = keys.find(apiKey, NOON);
+  const owned = keys.known(apiKey);
+  assert(owned);
+  const found = await keys.find(owned, NOON);
+  const again = keys.find(owned, NOON);
 
   assert(isKnown && found);
   assert(again instanceof Promise);
