@@ -88,9 +88,16 @@ export interface InFlightRequest {
 interface Pending {
   readonly isForMonitoring: boolean;
   readonly budget: Budget;
+  readonly begin: () => void;
   readonly fail: (error: unknown) => void;
   /** Its index in `#pending`. */
   index: number;
+}
+
+/** Requests that wait for the same promise. */
+interface Group {
+  readonly ready: Promise<void>;
+  readonly members: Pending[];
 }
 
 /**
@@ -102,6 +109,8 @@ export class InFlight {
   /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
   readonly #pending: Pending[] = [];
   #monitoring = 0;
+  /** Those that wait for the promise of the latest one. */
+  #group: Group | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
   /** When a stop must be complete, on the `performance.now()` clock. */
   #end = Infinity;
@@ -204,7 +213,6 @@ export class InFlight {
       }
     };
     const begin = () => {
-      if (budget.isOver) return;
       try {
         const response = work();
         if (response instanceof Promise) response.then(succeed, fail);
@@ -213,13 +221,27 @@ export class InFlight {
         fail(error);
       }
     };
-    const pending: Pending = { budget, isForMonitoring, fail, index: this.size };
+    const pending: Pending = { budget, isForMonitoring, begin, fail, index: this.size };
     this.#pending.push(pending);
     if (isForMonitoring) this.#monitoring++;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    if (ready) ready.then(begin, (error) => budget.isOver || fail(error));
+    if (ready) this.#beginWhen(ready, pending);
     else begin();
     return promise;
+  }
+
+  /** Begins a request when a promise resolves. All that wait for it share one callback, because each costs time. */
+  #beginWhen(ready: Promise<void>, pending: Pending): void {
+    if (this.#group?.ready === ready) return void this.#group.members.push(pending);
+    const group = this.#group = { ready, members: [pending] };
+    const forEach = (settle: (pending: Pending) => void) => {
+      if (this.#group === group) this.#group = undefined;
+      for (const member of group.members) if (!member.budget.isOver) settle(member);
+    };
+    ready.then(
+      () => forEach(({ begin }) => begin()),
+      (error) => forEach(({ fail }) => fail(error)),
+    );
   }
 
   #remove({ index, isForMonitoring }: Pending): void {

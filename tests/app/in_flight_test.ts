@@ -79,7 +79,7 @@ Deno.test("respond() settles like its work, and counts each request until then, 
   assertEquals(states(), [2, false]);
   ready.resolve();
   assertEquals(await Promise.all(waiting), [2, 1]);
-  assertEquals(await begin(ready.promise), 1);
+  for (let count = 0; count < 2; count++) assertEquals(await begin(ready.promise), 1);
   assertEquals(states(), [0, false]);
   await inFlight.stop();
 });

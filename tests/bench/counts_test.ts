@@ -21,25 +21,25 @@ const COSTS: Readonly<Record<string, Cost>> = {
       192,
       "what is left of the limits, and the request's id; all others are on the kept page",
     ],
-    "then, catch": [4, 67, "one waits for the version check, which all share; three are those of its round"],
+    "then, catch": [4, 4, "one waits for the version check, for all of them; three are those of its round"],
     "RegExp.exec": [1, 64, "the key in Authorization"],
     "SQLite reads": [1, 1, "the data version, which shows to all of them that no row has changed"],
   },
   "a get": {
     "Headers.set": [3, 192, "as for a list"],
-    "then, catch": [4, 67, "as for a list"],
+    "then, catch": [4, 4, "as for a list"],
     "RegExp.exec": [2, 128, "as for a list, and the form of the id"],
     "SQLite reads": [1, 1, "as for a list"],
   },
   "a 304": {
     "Headers.set": [3, 192, "as for a list"],
-    "then, catch": [4, 67, "as for a list"],
+    "then, catch": [4, 4, "as for a list"],
     "RegExp.exec": [1, 64, "as for a list"],
     "SQLite reads": [1, 1, "as for a list"],
   },
   "a 429": {
     "Headers.set": [1, 64, "the request's id; all others are on the kept refusal"],
-    "then, catch": [4, 67, "as for a list"],
+    "then, catch": [4, 4, "as for a list"],
     "RegExp.exec": [1, 64, "as for a list"],
     "SQLite reads": [1, 1, "as for a list"],
   },
@@ -51,7 +51,7 @@ const COSTS: Readonly<Record<string, Cost>> = {
     ],
     "then, catch": [
       16,
-      394,
+      331,
       "four as for a list; the body, and its deadline; a commit and its deadline",
     ],
     "RegExp.exec": [
