@@ -196,7 +196,7 @@ function createItem(items: Items, owners: Owners): Operation {
     });
     const [itemId = ""] = /\d+$/.exec(response.headers.get("location") ?? "") ?? [];
     for (const known of [itemId, ownerId]) if (known !== "") call.note(known);
-    call.noteChange(Object.keys(fields));
+    if (!response.headers.has("idempotency-replayed")) call.noteChange(Object.keys(fields));
     return response;
   });
 }

@@ -3,7 +3,7 @@ import type { Call } from "../service/mod.ts";
 import type { Hook, Item } from "./hook.ts";
 import { Hooks } from "./hooks.ts";
 import type { ItemMetrics } from "./metrics.ts";
-import { type Resource, withDefaults } from "./resource.ts";
+import { requireWriter, type Resource, withDefaults } from "./resource.ts";
 import { type Generations, type ItemRows, ownerIn } from "./rows.ts";
 import { decodeItem, storedItemIn, UnreadableItem } from "./stored_item.ts";
 
@@ -72,11 +72,11 @@ export class UnreadableItems {
    * Deletes all rows of an item that can be known. Resolves to AGAIN if the item has changed in the meantime. With
    * `ownerId`, only rows of that account are searched for.
    *
-   * @throws {ApiError} if an item of another collection refers to it.
+   * @throws {ApiError} if an item of another collection refers to it, or if a client may not delete it.
    */
   async remove(
     id: number,
-    { acting: { by, now }, transact }: Pick<Call, "acting" | "transact">,
+    { acting, transact }: Pick<Call, "acting" | "transact">,
     ownerId?: string,
   ): Promise<true | typeof AGAIN> {
     const { store, resources, generations, rows, version, report } = this.#options;
@@ -86,7 +86,8 @@ export class UnreadableItems {
     const { item, extend } = this.#knownOf(before);
     const hooks = new Hooks({ ...this.#resource, extend }, resources, generations);
     const accountId = ownerId ?? (before && ownerIn(before) || undefined);
-    const change = { id, before: item, accountId, by, now };
+    requireWriter(this.#resource, accountId ?? "", acting);
+    const change = { ...{ id, before: item, accountId }, by: acting.by, now: acting.now };
     const indexed = await this.#find(id, ownerId);
     const faults = await transact<readonly Error[] | null>({
       reads: [key],

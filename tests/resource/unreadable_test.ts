@@ -1,6 +1,7 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { encodeText, Store, Transactions, Versions } from "../../src/engine/mod.ts";
 import { Items, openCollections, rebuild, type Resource } from "../../src/resource/mod.ts";
+import { ApiError } from "../../src/web/mod.ts";
 import { assertError } from "../support/assertions.ts";
 import { nextTarget, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
@@ -180,6 +181,27 @@ Deno.test.each<[when: string, read: number]>([
 
   assertEquals(isDeleted, true);
   assertEquals(await rowsWith(kv, "bookings"), ["ids/bookings", "versions/bookings"]);
+});
+
+Deno.test("Items.remove() refuses an account the deletion of another's item, readable or not", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const store = new Store(onFile(kv, { clock: () => 0 }));
+  const transactions = new Transactions(store, () => 0);
+  const things = new Items(THINGS, { store, transactions, versions: new Versions(store) });
+  const actingOf = (accountId: string) => ({ by: "account", accountId, now: 0 } as const);
+  const remove = (accountId: string) =>
+    things.remove(1, {
+      acting: actingOf(accountId),
+      transact: async (transaction) => (await transactions.run(transaction)).result,
+    });
+  await transactions.run(things.adding({ ...HAMMER, state: "new" }, actingOf("acct_1")));
+
+  for (const value of [undefined, encodeText("no thing\nacct_1")]) {
+    if (value) await kv.set([...THINGS.rows.items, 1], value);
+    const error = await assertRejects(() => remove("acct_2"), ApiError);
+    assertEquals(error.kind.code, "not_your_thing");
+  }
+  assertEquals(await remove("acct_1"), true);
 });
 
 /** Closes Ann's account, and deletes it after a minute. */
