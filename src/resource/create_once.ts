@@ -44,7 +44,8 @@ const EXPIRIES = "idempotency_by_expiry";
 /** Counts of replies by UTC day and account. Only 1.0.0 writes them. */
 const COUNTS = "idempotency_counts";
 const NOTHING = new Uint8Array();
-const REPLAYED = "idempotency-replayed";
+/** The header of a reply that was stored before. */
+export const REPLAYED = "idempotency-replayed";
 
 /** A POST that creates an item. */
 export interface Creation<Item extends Decided> {

@@ -24,7 +24,7 @@ import {
   text,
 } from "../web/schema.ts";
 import { ACCESS, type Call, EXAMPLE_ACCOUNT_ID, type Operation } from "../service/mod.ts";
-import { createOnce } from "./create_once.ts";
+import { createOnce, REPLAYED } from "./create_once.ts";
 import type { Item } from "./hook.ts";
 import type { Items } from "./items.ts";
 import type { Added } from "./items_in.ts";
@@ -196,7 +196,7 @@ function createItem(items: Items, owners: Owners): Operation {
     });
     const [itemId = ""] = /\d+$/.exec(response.headers.get("location") ?? "") ?? [];
     for (const known of [itemId, ownerId]) if (known !== "") call.note(known);
-    if (!response.headers.has("idempotency-replayed")) call.noteChange(Object.keys(fields));
+    if (!response.headers.has(REPLAYED)) call.noteChange(Object.keys(fields));
     return response;
   });
 }

@@ -124,6 +124,8 @@ Deno.test("operators add items that only their account can read for an open acco
 
   for (const response of [first, again]) assertEquals(await response.json(), { id: 1, ...REVIEW, accountId });
   assertEquals([first, again].map((one) => one.headers.get("idempotency-replayed")), [null, "true"]);
+  const changed = [["roomId", "title", "startsAt", "endsAt", "state"], undefined];
+  assertEquals(office.operations.slice(-2).map((line) => line.changed), changed);
   await assertError(await add({ accountId: otherId }), 422, "idempotency_key_reused");
   await assertError(await add({}), 400, "invalid_request");
   const list = async (key: string) => await (await office.fetch("GET /v1/bookings", { key })).json();
