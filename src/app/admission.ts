@@ -1,7 +1,7 @@
 import { BoundedMap, HOUR, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
-import { AnonymousLimiter, type Decision, type Permits, uncharged } from "../limits/mod.ts";
+import { AnonymousLimiter, type Decision, type Permits, uncharged, UNDECIDED } from "../limits/mod.ts";
 import type { Account, HourCount, ValidKey } from "../accounts/account.ts";
 import { ApiKeys, type ApiKeysOptions, type Opened, type OwnedKey } from "../accounts/api_keys.ts";
 import type { Budget, InFlightRequest } from "./in_flight.ts";
@@ -41,8 +41,11 @@ export interface Admission {
   isFree?: true;
 }
 
-/** The result of an attempt to charge a request. AGAIN means that nothing was charged: try again after the check. */
-type Charged = Admission | typeof AGAIN;
+/** Nothing was charged: try again after the check. */
+const NOT_CHARGED: unique symbol = Symbol("not charged");
+
+/** The result of an attempt to charge a request. */
+type Charged = Admission | typeof NOT_CHARGED;
 
 /** Options of {@linkcode Admissions}. */
 export interface AdmissionsOptions extends ApiKeysOptions {
@@ -90,7 +93,7 @@ export class Admissions {
   ): Pick<InFlightRequest, "ready" | "work"> {
     const early = this.#chargeEarly(caller);
     const isUnderWay = early instanceof Promise;
-    const isCharged = early !== AGAIN && !isUnderWay;
+    const isCharged = early !== NOT_CHARGED && !isUnderWay;
     // A read may be as stale as the service allows, but a write is never based on stale accounts.
     const ready = isCharged ? undefined : this.#versions.check(caller.isRead ? undefined : 0);
     if (isUnderWay) {
@@ -102,13 +105,13 @@ export class Admissions {
       work: (budget) =>
         whenReady(early, (charged) =>
           whenReady(
-            charged === AGAIN ? this.#charge(caller, budget) : charged,
+            charged === NOT_CHARGED ? this.#charge(caller, budget) : charged,
             (admission) => serve(admission, budget),
           )),
     };
   }
 
-  /** Charges a request if that needs no version check. AGAIN means that memory decides after the check. */
+  /** Charges a request if that needs no version check. NOT_CHARGED means that memory decides after the check. */
   #chargeEarly(caller: Caller): Charged | Promise<Charged> {
     const { key, now } = caller;
     const owned = caller.owned = key === undefined ? undefined : this.#keys.known(key);
@@ -117,7 +120,7 @@ export class Admissions {
     if (!allowance) return this.#tryToCharge(caller);
     const opened = allowance.outlook(caller) === undefined ? this.#keys.open(allowance, owned, now) : null;
     const needsRun = opened !== null && allowance.holder.suspendedAt === null;
-    return needsRun ? this.#chargeInRun(owned, opened, caller) : AGAIN;
+    return needsRun ? this.#chargeInRun(owned, opened, caller) : NOT_CHARGED;
   }
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
@@ -126,10 +129,11 @@ export class Admissions {
       budget.check();
       return this.#tryToCharge(caller);
     };
-    return whenReady(
-      attempt(),
-      (charged) => charged === AGAIN ? retried(async () => await attempt()) : charged,
-    );
+    const again = async () => {
+      const charged = await attempt();
+      return charged === NOT_CHARGED ? AGAIN : charged;
+    };
+    return whenReady(attempt(), (charged) => charged === NOT_CHARGED ? retried(again) : charged);
   }
 
   #tryToCharge(caller: Caller): Charged | Promise<Charged> {
@@ -164,7 +168,7 @@ export class Admissions {
     const address = caller.address();
     const underWay = this.#lookUps.get(address);
     if (charged.decision.refusal && !this.#addresses.takeLookUp(address, caller.now)) {
-      return underWay?.then(() => AGAIN) ?? charged;
+      return underWay?.then(() => NOT_CHARGED) ?? charged;
     }
     const lookUp = this.#lookUp(key, address, charged);
     const allEnded = Promise.allSettled([underWay, lookUp]).then(() => {
@@ -178,7 +182,7 @@ export class Admissions {
     let isUnknown = false;
     try {
       isUnknown = !await this.#keys.identify(key);
-      return isUnknown ? charged : AGAIN;
+      return isUnknown ? charged : NOT_CHARGED;
     } finally {
       if (!isUnknown) this.#addresses.giveBack(address, charged.decision);
     }
@@ -192,7 +196,7 @@ export class Admissions {
     const isAwaited = () => !caller.hasFailed;
     const decision = await allowance.decideInRun({ credential: hash, now, at, isSpared, isAwaited });
     // What a key allows never changes. The account, as it is now, might not have the key any more.
-    return decision === AGAIN ? AGAIN : admissionOf(allowance.holder, valid, decision, caller);
+    return decision === UNDECIDED ? NOT_CHARGED : admissionOf(allowance.holder, valid, decision, caller);
   }
 
   /**

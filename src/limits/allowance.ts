@@ -1,5 +1,4 @@
 import {
-  AGAIN,
   encodeJson,
   type KnownRow,
   KV_DEADLINE,
@@ -70,7 +69,7 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  *                   rows might be older than the request. It returns to #queue.
  *     not applied   Requests get the error. #sent returns to #debt, and is written later.
  *     unknown       Requests get the error. #sent is forgotten.
- *     no row        The holder no longer exists. Everything is forgotten. Requests get AGAIN, so their holder is read again.
+ *     no row        The holder no longer exists. Everything is forgotten. Requests get UNDECIDED, so their holder is read again.
  *
  * Why no permit is used twice: a permit is in one state at a time, and can be handed out only while it is left. If
  * permits are forgotten, here or in a crash, the row counts them as used until the day ends. So it may count too many
@@ -103,6 +102,9 @@ export interface PermitRequest extends Asking {
   readonly isAwaited?: () => boolean;
 }
 
+/** The result of a run that did not decide on a request. */
+export const UNDECIDED: unique symbol = Symbol("undecided");
+
 /** What the allowances of a process share. */
 export interface Shared<Of extends Holder> {
   readonly holders: Holders<Of>;
@@ -118,7 +120,7 @@ export interface Shared<Of extends Holder> {
 }
 
 /** A request that is waiting for a permit. */
-interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof AGAIN>, "promise">, PermitRequest {}
+interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof UNDECIDED>, "promise">, PermitRequest {}
 
 /** One holder's permits in one process. */
 export class Allowance<Of extends Holder> {
@@ -209,11 +211,11 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Resolves to the next run's decision. AGAIN means that it made none: look the holder up, and ask again.
+   * Resolves to the next run's decision. UNDECIDED means that it made none: look the holder up, and ask again.
    *
    * @throws {StoreUnavailable}
    */
-  decideInRun(request: PermitRequest): Promise<Decision | typeof AGAIN> {
+  decideInRun(request: PermitRequest): Promise<Decision | typeof UNDECIDED> {
     const isFirst = this.#queue.length === 0;
     return new Promise((resolve, reject) => {
       this.#queue.push({ ...request, resolve, reject });
@@ -472,11 +474,11 @@ export class Allowance<Of extends Holder> {
     for (const { request, refusal } of refused.filter(({ request }) => isAnswered(request))) {
       request.resolve(this.#decision(usage, limits, 0, refusal, now));
     }
-    for (const { resolve } of unknown) resolve(AGAIN);
+    for (const { resolve } of unknown) resolve(UNDECIDED);
     const rest = [...waiting, ...refused.map(({ request }) => request).filter((one) => !isAnswered(one))];
     this.#queue.unshift(...rest);
     // Requests that arrived in the meantime can get a permit from the lease.
-    if (this.#leaseAt(now)) { for (const { resolve } of this.#queue.splice(0)) resolve(AGAIN); }
+    if (this.#leaseAt(now)) { for (const { resolve } of this.#queue.splice(0)) resolve(UNDECIDED); }
   }
 
   /** Handles a run that failed. `unwritten` is what it certainly did not write. */
@@ -494,7 +496,7 @@ export class Allowance<Of extends Holder> {
     this.#lease = undefined;
     this.#debt = this.#sent = NO_DEBT;
     this.#known = { ...this.#known, seenAt: -Infinity };
-    for (const { resolve } of [...batch, ...this.#queue.splice(0)]) resolve(AGAIN);
+    for (const { resolve } of [...batch, ...this.#queue.splice(0)]) resolve(UNDECIDED);
   }
 
   /** Adds permits to the lease, or begins one. A lease that was kept is one of the state that was decided on. */

@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
-import { batched, retried, type Store, type Transactions } from "../engine/mod.ts";
-import { Allowance, type PermitRequest, type Shared } from "./allowance.ts";
+import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
+import { Allowance, type PermitRequest, type Shared, UNDECIDED } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
 import type { LimitMetrics } from "./metrics.ts";
 import type { Decision, Usage } from "./usage.ts";
@@ -87,7 +87,8 @@ export class Permits<Of extends Holder> {
       const known = this.of(id);
       const allowance = known && this.#isUsable(known, request) ? known : await this.#load(id);
       if (!allowance || !holders.isOpenedBy(allowance.holder, credential, request.now)) return undefined;
-      return allowance.decideFromMemory(request) ?? await allowance.decideInRun(request);
+      const decision = allowance.decideFromMemory(request) ?? await allowance.decideInRun(request);
+      return decision === UNDECIDED ? AGAIN : decision;
     });
   }
 

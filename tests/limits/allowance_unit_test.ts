@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { type Allowance, RETURN_TIME } from "../../src/limits/allowance.ts";
+import { type Allowance, RETURN_TIME, UNDECIDED } from "../../src/limits/allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState } from "../../src/limits/holder.ts";
 import { Permits } from "../../src/limits/permits.ts";
 import {
@@ -11,7 +11,6 @@ import {
   usageKey,
 } from "../../src/limits/usage.ts";
 import { pause } from "../../src/base/time.ts";
-import { AGAIN } from "../../src/engine/deadline.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
@@ -93,7 +92,7 @@ class Tenancy implements AsyncDisposable {
   }
 
   /** Sends requests that wait for a run. */
-  ask(count: number, credential = "key"): Promise<(Decision | typeof AGAIN)[]> {
+  ask(count: number, credential = "key"): Promise<(Decision | typeof UNDECIDED)[]> {
     const request = { credential, now: this.now, at: performance.now() };
     return Promise.all(Array.from({ length: count }, () => this.allowance.decideInRun(request)));
   }
@@ -102,13 +101,13 @@ class Tenancy implements AsyncDisposable {
   async outcomes(requests: number | ReturnType<typeof this.ask>, ms = 10_000): Promise<string[]> {
     const asked = typeof requests === "number" ? this.ask(requests) : requests;
     const decided = await this.time.until(asked, ms);
-    return decided.map((decision) => decision === AGAIN ? "again" : decision.refusal ?? "ok");
+    return decided.map((decision) => decision === UNDECIDED ? "again" : decision.refusal ?? "ok");
   }
 
   /** Grants two requests. Returns their decisions. */
   async grantTwo(): Promise<readonly [Decision, Decision]> {
     const [one, other] = await this.time.until(this.ask(2), 1_000);
-    assert(one && one !== AGAIN && other && other !== AGAIN);
+    assert(one && one !== UNDECIDED && other && other !== UNDECIDED);
     return [one, other];
   }
 
@@ -266,7 +265,7 @@ Deno.test("Allowance writes later what a run that fails does not write, and what
     return { ok: false };
   };
   for (const decision of decisions) {
-    if (decision !== AGAIN) tenancy.allowance.giveBack(decision);
+    if (decision !== UNDECIDED) tenancy.allowance.giveBack(decision);
     await tenancy.time.advance(40);
   }
   tenancy.network.commit = calmNetwork().commit;
@@ -479,7 +478,7 @@ Deno.test.each([0, 1, 2, 3])(
       const at = performance.now();
       const decision = await tenancy.allowance.decideInRun({ credential: "key", now: tenancy.now, at });
       for (let count = 0; count < microtasks; count++) await undefined;
-      return decision === AGAIN ? tenancy.allowance.decideFromMemory({ at }) ?? send() : decision;
+      return decision === UNDECIDED ? tenancy.allowance.decideFromMemory({ at }) ?? send() : decision;
     };
     const { promise, resolve } = Promise.withResolvers<Decision[]>();
     atNextCommit(tenancy.network, (apply) => {
@@ -495,7 +494,7 @@ Deno.test.each([0, 1, 2, 3])(
 
 Deno.test("Allowance refuses no request without a commit that arrived after its rows were read", async () => {
   await using tenancy = new Tenancy(SMALL, { bannedUntil: LATER });
-  const { promise, resolve } = Promise.withResolvers<(Decision | typeof AGAIN)[]>();
+  const { promise, resolve } = Promise.withResolvers<(Decision | typeof UNDECIDED)[]>();
   const { kv, kv: { getMany } } = tenancy;
   kv.getMany = async (keys) => {
     const rows = await getMany(keys);
