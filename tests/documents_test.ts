@@ -16,7 +16,7 @@ import { BODY_RULES, PLACES } from "../src/web/body.ts";
 import { ERRORS } from "../src/web/error.ts";
 import { MAX_LEASE_AGE, RETURN_TIME } from "../src/limits/allowance.ts";
 import { UNAWARE } from "../src/limits/strikes.ts";
-import { interfaceForClients } from "../src/app/document.ts";
+import { interfaceForClients } from "../src/app/document_operations.ts";
 import { SAMPLES } from "./support/operations.ts";
 import { OF_THINGS } from "./support/things.ts";
 import { readFaults, withFault } from "./faults.ts";

@@ -11,7 +11,7 @@ import {
 import type { Grant } from "../operator/token.ts";
 import type { Admission } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
-import { createRequestIds, hasValidHost, targetOf } from "./request.ts";
+import { createRequestIds, hasValidHost, targetOf } from "./target.ts";
 
 /** A request, with its route, ID and time of arrival. */
 export interface Arrival {

@@ -1,7 +1,7 @@
 import type { Store } from "../engine/mod.ts";
 import { operation, valueResponse } from "../web/mod.ts";
 import { ACCESS, type Operation, STOPPING } from "../service/mod.ts";
-import { SERVICE_TAG } from "./document.ts";
+import { SERVICE_TAG } from "./document_operations.ts";
 import type { InFlight } from "./in_flight.ts";
 import { VERSION } from "./version.ts";
 

@@ -10,7 +10,7 @@ import type { Admissions } from "./admission.ts";
 import { type Arrival, createSuggester } from "./arrival.ts";
 import type { Budget } from "./in_flight.ts";
 import { createRefusals } from "./limit_responses.ts";
-import { hostFault } from "./request.ts";
+import { hostFault } from "./target.ts";
 
 /**
  * A step that may respond to an admitted request. If it returns undefined, the next one may.

@@ -21,7 +21,7 @@ import { grantsOf, type OperatorTokens } from "../operator/token.ts";
 import { PARTS } from "../catalogue/parts.ts";
 import { Admissions } from "./admission.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
-import { documentOperations } from "./document.ts";
+import { documentOperations } from "./document_operations.ts";
 import { healthOperations } from "./health.ts";
 import { errorRecord } from "./log.ts";
 import { requireValidOperations } from "./operations.ts";

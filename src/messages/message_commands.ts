@@ -1,7 +1,7 @@
 import type { Client } from "../operator/client.ts";
 import { type CommandGroup, type CommandIo, parseCount, UsageError } from "../operator/command_line.ts";
 import { printableJson } from "../operator/table.ts";
-import { MAX_MESSAGES, MAX_REMOVED, MESSAGES_PATH, QUEUE } from "./operator_operations.ts";
+import { MAX_MESSAGES, MAX_REMOVED, MESSAGES_PATH, QUEUE } from "./operator_message_operations.ts";
 
 /** Commands on messages. */
 export const MESSAGE_COMMANDS: CommandGroup<Client> = {

@@ -4,7 +4,7 @@ import type { Part } from "../operator/part.ts";
 import { MESSAGE_COMMANDS } from "./message_commands.ts";
 import { messageOperations } from "./message_operations.ts";
 import { forgetting, MESSAGES_WAITING, MessageStore } from "./message_store.ts";
-import { operatorMessageOperations } from "./operator_operations.ts";
+import { operatorMessageOperations } from "./operator_message_operations.ts";
 
 /** The message queue. */
 export const MESSAGES: Part = {

@@ -17,7 +17,7 @@ import {
 } from "../accounts/account_view.ts";
 import { ENVIRONMENTS_READ, foreignWarning } from "../accounts/account_store.ts";
 import { ACCOUNTS_PATH } from "../accounts/operated_account.ts";
-import { APPLIED, REFERENCE } from "../accounts/operator_operations.ts";
+import { APPLIED, REFERENCE } from "../accounts/operator_account_operations.ts";
 import { planNames } from "../accounts/plans.ts";
 import {
   accountPathOf,

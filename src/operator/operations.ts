@@ -5,7 +5,7 @@ import { ACCESS, ACCESS_ERRORS, INTERFACE, type Operation, PROXY_ERRORS } from "
 import { type Catalogue, type Items, ownedItemOperations } from "../resource/mod.ts";
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { type AccountStore, OWNERS } from "../accounts/account_store.ts";
-import { operatorAccountOperations } from "../accounts/operator_operations.ts";
+import { operatorAccountOperations } from "../accounts/operator_account_operations.ts";
 import type { Part } from "./part.ts";
 
 /** The stores that operators' operations use. */

@@ -50,5 +50,5 @@ export {
   isDocumented,
   needsOf,
 } from "./declared.ts";
-export { answerHeadersOf, type Interface, openApiDocument } from "./document.ts";
+export { answerHeadersOf, type Interface, openApiDocument } from "./openapi_document.ts";
 export { requiredHeader } from "./response_headers.ts";

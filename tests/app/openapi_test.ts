@@ -1,7 +1,7 @@
 // The OpenAPI documents: what they say is what the service does, and generators of clients can read it.
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { interfaceForClients } from "../../src/app/document.ts";
+import { interfaceForClients } from "../../src/app/document_operations.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { planNames } from "../../src/accounts/plans.ts";
 import { VERSION } from "../../src/app/version.ts";

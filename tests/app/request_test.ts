@@ -1,7 +1,7 @@
 // How the service reads a request: its host, path, headers and names; and what it says of the faults in it.
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createArrivals, createSuggester } from "../../src/app/arrival.ts";
-import { createRequestIds, hasValidHost, hostFault, targetOf } from "../../src/app/request.ts";
+import { createRequestIds, hasValidHost, hostFault, targetOf } from "../../src/app/target.ts";
 import { needsToken, SERVICE_HEADERS } from "../../src/service/mod.ts";
 import { type AllowedOrigins, createCors } from "../../src/web/cors.ts";
 import { assertError, assertLimitHeaders } from "../support/assertions.ts";

@@ -1,7 +1,7 @@
 // Every kind of field, in every form that a declaration allows.
 import { assertEquals } from "@std/assert";
 import { encodeText } from "../../src/engine/mod.ts";
-import { interfaceForClients } from "../../src/app/document.ts";
+import { interfaceForClients } from "../../src/app/document_operations.ts";
 import { interfaceForOperators } from "../../src/operator/operations.ts";
 import { stringifyJson } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";

@@ -1,7 +1,7 @@
 // Checks responses against the OpenAPI document, or against the declaration of the operation.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { interfaceForClients } from "../../src/app/document.ts";
+import { interfaceForClients } from "../../src/app/document_operations.ts";
 import { OF_THINGS } from "./things.ts";
 import { errorsOf, type Interface, isDocumented, openApiDocument } from "../../src/web/openapi.ts";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
