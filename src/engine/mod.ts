@@ -71,6 +71,14 @@ export { Ids } from "./ids.ts";
 export { EngineMetrics } from "./metrics.ts";
 export { isUrl, nameOfKv, OpenError, type OpenOptions, openStore, requireReadable } from "./open.ts";
 export {
+  keyBytesOf,
+  LARGEST_KEY,
+  LARGEST_VALUE,
+  MAX_KEY_BYTES,
+  MAX_MUTATIONS,
+  MAX_VALUE_BYTES,
+} from "./round.ts";
+export {
   CorruptRow,
   decodeCount,
   decodeJson,
@@ -95,4 +103,4 @@ export {
   type Write,
 } from "./transaction.ts";
 export { Transactions } from "./transactions.ts";
-export { noteVersion, type VersionRow, Versions } from "./versions.ts";
+export { nameOf, noteVersion, type VersionRow, Versions } from "./versions.ts";

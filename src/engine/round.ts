@@ -72,12 +72,12 @@ interface Change {
 }
 
 /** KV's limits on one row, in bytes. */
-const LARGEST_KEY = 2_048;
-const LARGEST_VALUE = 65_536;
+export const LARGEST_KEY = 2_048;
+export const LARGEST_VALUE = 65_536;
 /** Limits on one atomic operation. They leave room for everything that is not counted here. */
-const MAX_KEY_BYTES = 75_000;
-const MAX_VALUE_BYTES = 600_000;
-const MAX_MUTATIONS = 900;
+export const MAX_KEY_BYTES = 75_000;
+export const MAX_VALUE_BYTES = 600_000;
+export const MAX_MUTATIONS = 900;
 
 /** Maximum number of rows that a guess gets: it could otherwise go on for ever. */
 const MAX_GUESSED = 15;
@@ -395,9 +395,14 @@ export function isBlind({ reads }: Job): boolean {
  */
 export function sizeOf(key: Deno.KvKey): number {
   if (key.length === 0) throw new TypeError("A key is empty");
-  const size = key.reduce<number>((sum, part) => sum + sizeOfPart(part), 0);
+  const size = keyBytesOf(key);
   if (size > LARGEST_KEY) throw new RangeError(`A key of ${String(key[0])} is over ${LARGEST_KEY} bytes`);
   return size;
+}
+
+/** The size that a key would have in KV, in bytes. */
+export function keyBytesOf(key: Deno.KvKey): number {
+  return key.reduce<number>((sum, part) => sum + sizeOfPart(part), 0);
 }
 
 function sizeOfPart(part: Deno.KvKeyPart): number {

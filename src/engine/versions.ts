@@ -17,12 +17,12 @@ export function noteVersion(row: VersionRow, versionstamp: string | null): void 
 }
 
 /**
- * A unique text for each key whose numbers are finite.
- *
- * @throws {TypeError} if the key contains a bigint, which JSON does not have.
+ * A unique text for each key whose numbers are finite. A bigint becomes an array, because JSON has no bigints, and keys
+ * have no arrays.
  */
 export function nameOf(key: Deno.KvKey): string {
-  return JSON.stringify(key);
+  const hasBigint = key.some((part) => typeof part === "bigint");
+  return JSON.stringify(hasBigint ? key.map((part) => typeof part === "bigint" ? [`${part}`] : part) : key);
 }
 
 /**

@@ -2,6 +2,7 @@ import {
   Invalid,
   type JsonObject,
   type Members,
+  object,
   resolved,
   type Schema,
   stringifyJson,
@@ -12,8 +13,10 @@ import {
   type Item,
   MAX_ITEMS,
   ownedSchemasOf,
+  queryTextOf,
   rebuild,
   type Resource,
+  selectionOf,
 } from "../resource/mod.ts";
 import { type Client, onClient, type Target } from "./client.ts";
 import {
@@ -41,18 +44,26 @@ export function itemCommands(catalogue: Pick<Catalogue, "title" | "resources">):
 
 /** The commands on a collection. Each name begins with that of the collection. */
 function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>>> {
-  const { name, fields, readableBy, nouns: { an, one, many } } = resource;
+  const { name, fields, sorts, operatorsFilters, readableBy, nouns: { an, one, many } } = resource;
+  const { cursor: _, ...parameters } = selectionOf(resource);
+  const isSelected = sorts.length + operatorsFilters.length > 0;
+  const selection: Members = isSelected ? parameters : {};
   const { path, ...owned } = ownedSchemasOf(resource);
   const names = Object.keys(fields);
   const [signed] = Object.entries(fields).find(([, schema]) => canBeNegative(schema)) ?? [];
   const negative = signed === undefined ? "" : `; if N is negative, write --${optionOf(signed)}=-5`;
   return {
     [`${name} list`]: {
-      options: { json: {} },
-      help: `list all ${many}: id, ${names.join(", ")}, the account that added each`,
+      options: { json: {}, ...optionsOf(selection) },
+      help: `list all ${many}${isSelected ? " or some" : ""}: id, ${
+        names.join(", ")
+      }, the account that added each${
+        sorts.map((field) => `; for descending order, write --sort=-${field}`).join("")
+      }`,
       prepare({ options }, io) {
+        const query = queryTextOf(resource, parseFields(selection, object(selection), options));
         return async (client) => {
-          const all = await client.list(`${path}?limit=${MAX_ITEMS}`, owned.list);
+          const all = await client.list(`${path}?limit=${MAX_ITEMS}${query}`, owned.list);
           const write = startTable(columnsOf(["id", ...names, "accountId"]), options.has("json"), io);
           for await (const item of all) await write(item);
         };

@@ -1,9 +1,13 @@
 import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
 import { type Resource, ResourceError } from "./resource.ts";
-import type { Generations } from "./rows.ts";
+import { type Generations, sortLabel } from "./rows.ts";
 
 /** What the store remembers of a collection: the part of its declaration that its rows follow from. */
 interface CollectionRow {
+  /**
+   * The filters, and the sorts with a label, in the order of texts. Releases without sorts take these for filters that
+   * they lack, and do not start.
+   */
   readonly filters: readonly string[];
   /** By default, everyone. */
   readonly readableBy?: Resource["readableBy"];
@@ -22,11 +26,11 @@ export function collectionKey(name: string): Deno.KvKey {
 
 /** The row that remembers a collection as it is declared. */
 export function encodeCollection(
-  { filters, readableBy, extend }: Resource,
+  { filters, sorts, readableBy, extend }: Resource,
   generation?: string,
 ): Uint8Array<ArrayBuffer> {
   return encodeJson({
-    filters: filters.toSorted(),
+    filters: listsOf(filters, sorts),
     readableBy: readableBy === "everyone" ? undefined : readableBy,
     extend: extend.length === 0 ? undefined : namesOf(extend),
     generation,
@@ -67,12 +71,18 @@ export async function findGenerations(store: Store, resources: readonly Resource
   }));
 }
 
+/** How the store remembers filters and sorts. */
+function listsOf(filters: readonly string[], sorts: readonly string[]): readonly string[] {
+  return [...filters, ...sorts.map(sortLabel)].sort();
+}
+
 function namesOf(extend: Resource["extend"]): readonly string[] {
   return extend.map(({ name }) => name).sort();
 }
 
-function requireSame({ name, extend, ...declared }: Resource, stored: CollectionRow): void {
-  const [before, now] = [traitsOf(stored), traitsOf({ ...declared, extend: namesOf(extend) })];
+function requireSame({ name, filters, sorts, readableBy, extend }: Resource, stored: CollectionRow): void {
+  const declared = { filters: listsOf(filters, sorts), readableBy, extend: namesOf(extend) };
+  const [before, now] = [traitsOf(stored), traitsOf(declared)];
   const differing = before.flatMap((trait, index) => trait === now[index] ? [] : [index]);
   if (differing.length === 0) return;
   const [had, has] = [before, now].map((traits) => AND.format(differing.map((index) => traits[index] ?? "")));
@@ -86,8 +96,11 @@ function requireSame({ name, extend, ...declared }: Resource, stored: Collection
 function traitsOf(
   { filters, readableBy, extend = [] }: Omit<CollectionRow, "generation">,
 ): readonly string[] {
+  const sorts = filters.filter((label) => label.startsWith(sortLabel("")));
+  const others = filters.filter((label) => !sorts.includes(label)).toSorted();
   return [
-    filters.length === 0 ? "without filters" : `filtered by ${AND.format(filters.toSorted())}`,
+    others.length === 0 ? "without filters" : `filtered by ${AND.format(others)}`,
+    sorts.length === 0 ? "not sorted" : sorts.map((label) => label.replace("sort", "sorted by")).join(),
     `readable by ${readableBy === "owner" ? "their owners" : "everyone"}`,
     extend.length === 0 ? "without hooks" : `with ${AND.format(extend)}`,
   ];

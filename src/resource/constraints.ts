@@ -7,6 +7,9 @@ import type { Change, Declared, Hook, HookOf, Item } from "./hook.ts";
 import { mayRead, type Resource } from "./resource.ts";
 import { ownerIn } from "./rows.ts";
 
+/** The most bytes of an id or a count as JSON. */
+const ID_BYTES = 16;
+
 /** Options of {@linkcode exists}. */
 export interface ExistsOptions {
   /**
@@ -41,6 +44,7 @@ export function exists(of: Resource, field: string, options: ExistsOptions = {})
       field,
       errors,
       rows: { creation: 1, change: 1, deletion: 0 },
+      valueBytes: 0,
     },
     refersTo: of.name,
     apply(rows, _write, change) {
@@ -66,7 +70,7 @@ function counted(
   /** The row that counts the items that refer to an id. */
   const countOf = (id: unknown): Deno.KvKey => ["own", name, own, String(id)];
   return {
-    ...{ name: own, field, errors, rows: { creation: 2, change: 3, deletion: 1 } },
+    ...{ name: own, field, errors, rows: { creation: 2, change: 3, deletion: 1 }, valueBytes: ID_BYTES },
     refersTo: of.name,
     apply(rows, write, change) {
       const [from, to] = valuesOf(change, field);
@@ -88,7 +92,12 @@ function counted(
     reverse: {
       of: of.name,
       hook: {
-        ...{ name: own, deletionErrors: [inUse], rows: { creation: 0, change: 0, deletion: 1 } },
+        ...{
+          name: own,
+          deletionErrors: [inUse],
+          rows: { creation: 0, change: 0, deletion: 1 },
+          valueBytes: 0,
+        },
         apply(rows, _write, { id, after, by }) {
           if (after !== undefined || by === "removal") return;
           const references = countIn(rows.get(countOf(id)));
@@ -123,7 +132,13 @@ export function unique(field: string, { among }: UniqueOptions = {}): HookOf {
       hash("sha256", stringifyJson(value)),
     ];
     return {
-      ...{ name: own, field, errors: [exists], rows: { creation: 1, change: 2, deletion: 1 } },
+      ...{
+        name: own,
+        field,
+        errors: [exists],
+        rows: { creation: 1, change: 2, deletion: 1 },
+        valueBytes: ID_BYTES,
+      },
       ...(readableBy === "owner" && among === undefined && {
         fault:
           `must say among whose items ${field} is unique: among: "owner", or among: "everyone", which keeps what is ` +

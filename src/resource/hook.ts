@@ -97,6 +97,8 @@ export interface Hook<Value extends Item = Item> {
   readonly deletionErrors?: readonly ErrorKind[];
   /** The most rows that it gets or writes for one change of an item; by default 2. */
   readonly rows?: number | RowCounts;
+  /** The most bytes of a value that it writes; by default, and at most, 65,536. */
+  readonly valueBytes?: number;
   /**
    * Decides on the rows that it gets, any of the store: writes rows of its own, or refuses the change with an ApiError.
    * A row that has not been read yet is null, and then `apply` is called again. Only its last run counts, so it must

@@ -1,4 +1,4 @@
-import { CorruptRow, type Entry, type Rows, type Value, type Write } from "../engine/mod.ts";
+import { CorruptRow, type Entry, LARGEST_VALUE, type Rows, type Value, type Write } from "../engine/mod.ts";
 import { ApiError, type ErrorKind } from "../web/mod.ts";
 import type { Change, Hook, RowCounts } from "./hook.ts";
 import type { Resource } from "./resource.ts";
@@ -97,6 +97,14 @@ export class Hooks {
     return { creation: sum("creation"), change: sum("change"), deletion: sum("deletion") };
   }
 
+  /** The most bytes of the values that all of them write for one change. */
+  get valueBytes(): number {
+    return this.#all.reduce(
+      (sum, [hook]) => sum + rowsOf(hook).change * (hook.valueBytes ?? LARGEST_VALUE),
+      0,
+    );
+  }
+
   /**
    * Lets all decide on a change. If an account is being deleted, none can refuse: what one that throws has written is
    * dropped, and the faults are returned.
@@ -139,6 +147,12 @@ export class Hooks {
     const put = (key: Deno.KvKey, value: Value | null): undefined => {
       if (key.length <= 2 || key[0] !== OWN || key[1] !== home) {
         throw new HookFault(`${named} writes a row whose key does not begin with "${OWN}" and "${home}"`);
+      }
+      const { valueBytes = LARGEST_VALUE } = hook;
+      if (value instanceof Uint8Array && value.length > valueBytes) {
+        throw new HookFault(
+          `${named} writes ${value.length} bytes: say in valueBytes how many it writes at most`,
+        );
       }
       get(key);
       const located = this.locate(key);

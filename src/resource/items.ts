@@ -20,19 +20,12 @@ import { Hooks } from "./hooks.ts";
 import type { Item } from "./hook.ts";
 import { type Added, type Collection, type FieldsOf, ItemsIn } from "./items_in.ts";
 import { ItemMetrics } from "./metrics.ts";
+import { type Cursor, cursorAfter, type ItemOrder } from "./order.ts";
 import type { Resource } from "./resource.ts";
 import { FIRST, type Generations, ItemRows, OWN, ownerIn } from "./rows.ts";
 import { errorsOfRule } from "./rules.ts";
 import { decodeItem, type Owned, storedItemIn, UnreadableItem } from "./stored_item.ts";
 import { UnreadableItems } from "./unreadable_items.ts";
-
-/** The order of a list, and where a page of it starts. */
-export interface ItemOrder {
-  /** By default, the order of the cursor; without one, ascending. */
-  readonly sort?: "id" | "-id" | undefined;
-  /** The id of the last item before the page. In a list in descending order, it is negative. */
-  readonly cursor?: number | undefined;
-}
 
 /** Which items to list: those that have all these values. */
 export type ItemQuery = JsonObject & ItemOrder & {
@@ -45,7 +38,7 @@ export interface ItemPage {
   /** A JSON array. */
   readonly json: string;
   /** The cursor of the next page, if there is one. */
-  readonly next: number | undefined;
+  readonly next: Cursor | undefined;
   /** The rows that it was made from, with their versions. */
   readonly version: string;
   /** Size of these rows. */
@@ -56,7 +49,7 @@ export interface ItemPage {
 interface OwnedPage<Value extends Item> {
   readonly items: readonly Owned<Value>[];
   /** The cursor of the next page, if there may be one. */
-  readonly next: number | undefined;
+  readonly next: Cursor | undefined;
 }
 
 /** A row that was found. Its owner is known before its item is decoded. */
@@ -263,7 +256,7 @@ export class Items<Value extends Item = Item> {
   /** Deletes some of the items that only this account can read. Resolves to true if there may be more. */
   async deleteSome(accountId: string, { now, transact }: Pick<Call, "now" | "transact">): Promise<boolean> {
     if (this.resource.readableBy === "everyone") return false;
-    const rows = await this.#listRows(this.#collection.rows.list({}, accountId), {}, DELETED_AT_ONCE);
+    const rows = await this.#listRows({}, accountId, DELETED_AT_ONCE);
     const call = { acting: { by: "removal", accountId, now }, transact } as const;
     const results = await Promise.allSettled(rows.map(async ({ key }) => {
       const id = Number(key.at(-1));
@@ -275,13 +268,16 @@ export class Items<Value extends Item = Item> {
     return rows.length === DELETED_AT_ONCE;
   }
 
-  /** Reads a page of items with their owners, without those that the declaration cannot read. */
-  async listOwned(limit: number, order: ItemOrder = {}): Promise<OwnedPage<Value>> {
-    const entries = await this.#listRows(this.#collection.rows.all, order, limit);
+  /**
+   * Reads a page of items with their owners, without those that the declaration cannot read. Beside an order, `query` can
+   * have the filters that operators have.
+   */
+  async listOwned(limit: number, query: JsonObject & ItemOrder = {}): Promise<OwnedPage<Value>> {
+    const entries = await this.#listRows(query, undefined, limit);
     const last = entries.length === limit ? entries.at(-1) : undefined;
     return {
       items: this.#unreadable.leaveOut(entries, (entry) => decodeItem(this.resource, entry)),
-      next: last && cursorAfter(Number(last.key.at(-1)), order),
+      next: last && cursorAfter(last.key, query),
     };
   }
 
@@ -291,24 +287,29 @@ export class Items<Value extends Item = Item> {
    */
   async list(query: ItemQuery, accountId: string, earlier?: ItemPage): Promise<ItemPage> {
     const { limit } = query;
-    const entries = await this.#listRows(this.#collection.rows.list(query, accountId), query, limit + 1);
+    const entries = await this.#listRows(query, accountId, limit + 1);
     const version = entries.map(({ key, versionstamp }) => `${String(key.at(-1))} ${versionstamp}`).join();
     if (version === earlier?.version) return earlier;
     const shown = entries.slice(0, limit);
+    const last = entries.length > limit ? shown.at(-1) : undefined;
     return {
       json: `[${this.#unreadable.leaveOut(shown, (entry) => this.#jsonOf(entry)).join(",")}]`,
-      next: entries.length > limit ? cursorAfter(Number(shown.at(-1)?.key.at(-1)), query) : undefined,
+      next: last && cursorAfter(last.key, query),
       version,
       bytes: shown.reduce((sum, entry) => sum + bytesOf(entry), 0),
     };
   }
 
-  /** Reads up to `limit` rows whose keys are a prefix and an id. */
-  #listRows(prefix: Deno.KvKey, order: ItemOrder, limit: number): Promise<Entry[]> {
-    const reverse = isDescending(order);
-    const { cursor = reverse ? -Infinity : 0 } = order;
-    const [start, end] = reverse ? [0, -cursor] : [cursor + 1, Infinity];
-    return this.#store.list({ start: [...prefix, start], end: [...prefix, end] }, limit, { reverse });
+  /** Reads up to `limit` rows of a list as an account sees it, or as operators do if that is undefined. */
+  async #listRows(
+    query: JsonObject & ItemOrder,
+    accountId: string | undefined,
+    limit: number,
+  ): Promise<Entry[]> {
+    const page = this.#collection.rows.page(query, accountId);
+    if (page === undefined) return [];
+    const { start, end, reverse } = page;
+    return await this.#store.list({ start, end }, limit, { reverse });
   }
 
   /** An item as clients see it: the stored text, if its fields are those of this release. */
@@ -334,16 +335,6 @@ export class Items<Value extends Item = Item> {
 
 function bytesOf({ value }: Entry): number {
   return value instanceof Uint8Array ? value.length : 0;
-}
-
-/** Whether a list is in descending order of id. */
-export function isDescending({ sort, cursor = 0 }: ItemOrder): boolean {
-  return sort === "-id" || cursor < 0;
-}
-
-/** The cursor of the page that begins after the item with this id. */
-export function cursorAfter(id: number, order: ItemOrder): number {
-  return isDescending(order) ? -id : id;
 }
 
 /** The items of all collections of a catalogue, in its order. */

@@ -2,6 +2,7 @@ import {
   encodeText,
   type Entry,
   type IdSource,
+  nameOf,
   type Rows,
   type VersionRow,
   type Write,
@@ -199,9 +200,9 @@ export class ItemsIn<Value extends Item = Item> {
   /** Deletes the rows in the indexes that do not list an item any more. */
   #deleteIndexed({ item, ownerId }: Owned<Value>, after?: Item): void {
     const { rows } = this.#collection;
-    const kept = new Set(after && rows.indexed(after, ownerId).map((row) => JSON.stringify(row)));
+    const kept = new Set(after && rows.indexed(after, ownerId).map(nameOf));
     for (const row of rows.indexed(item, ownerId)) {
-      if (!kept.has(JSON.stringify(row))) this.#write.delete(row);
+      if (!kept.has(nameOf(row))) this.#write.delete(row);
     }
   }
 }

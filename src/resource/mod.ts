@@ -9,7 +9,8 @@
  *
  * Forks that began with version 1.1.0 also import `ACCESS`, `Plans` and their like from this door.
  *
- * What it costs: a row for each item, and one for each combination of its filters, each with the whole item. A write
+ * What it costs: a row for each item, and one for each combination of its filters in each order, each with the whole
+ * item; if only its owner reads an item, and lists can be sorted, twice as many, because operators read all. A write
  * changes the collection's version row, so pages in memory are read again after it.
  *
  * @example
@@ -55,20 +56,13 @@ export { check } from "./check.ts";
 export { openCollections } from "./open.ts";
 export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
 export { createOnce, type Creation, once, type Reply, sweepReplies } from "./create_once.ts";
-export {
-  type ItemOrder,
-  type ItemPage,
-  type ItemQuery,
-  Items,
-  itemsOf,
-  type ItemsOptions,
-  of,
-} from "./items.ts";
+export { type ItemPage, type ItemQuery, Items, itemsOf, type ItemsOptions, of } from "./items.ts";
 export { type Added, type FieldsOf, ItemsIn } from "./items_in.ts";
 export { ItemMetrics } from "./metrics.ts";
 export { type Owned, UnreadableItem } from "./stored_item.ts";
 export { exists, type ExistsOptions, unique, type UniqueOptions } from "./constraints.ts";
 export type { Change, Hook, HookOf, Item, RowCounts, Rule } from "./hook.ts";
+export { filterParameters, orderParameters, queryTextOf, requireOneOrder } from "./list_parameters.ts";
 export { itemOperations, type ItemOperationsOptions } from "./operations.ts";
 export {
   MAX_ITEMS,
@@ -76,7 +70,9 @@ export {
   type OwnedSchemas,
   ownedSchemasOf,
   type Owners,
+  selectionOf,
 } from "./operator_item_operations.ts";
+export type { ItemOrder } from "./order.ts";
 export {
   type Declaration,
   type ItemOf,

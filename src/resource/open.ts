@@ -1,11 +1,13 @@
 import { MAX_ROWS, type Store } from "../engine/mod.ts";
 import type { ErrorKind } from "../web/mod.ts";
-import { faultsIn, isRequired, type Members, resolved, type Schema, stringifyJson } from "../web/schema.ts";
+import { faultsIn, isRequired, resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { collectionKey, findGenerations, openCollection } from "./collection_row.ts";
 import type { Change, RowCounts } from "./hook.ts";
+import { oversizeOf } from "./commit_size.ts";
 import { Hooks, rowsOf } from "./hooks.ts";
-import { type Resource, ResourceError, withDefaults } from "./resource.ts";
+import { MAX_SORTED } from "./order.ts";
+import { isReference, type Resource, ResourceError, withDefaults } from "./resource.ts";
 import type { Generations } from "./rows.ts";
 import { errorsOfRule, requireRules } from "./rules.ts";
 import { setterOf } from "./service_fields.ts";
@@ -15,8 +17,9 @@ import { decodeItem, UnreadableItem } from "./stored_item.ts";
 const MAX_RESOURCES = 9;
 /** Maximum size of an item as JSON, in bytes. A row holds twice as much. */
 const MAX_BYTES = 32 * 1024;
-/** Each combination of filters has a row with the whole item, and one commit has to hold them all. */
+/** Each combination of filters has a row with the whole item in each order, and one commit has to hold them all. */
 const MAX_FILTERS = 3;
+const MAX_FILTERS_OF_SORTED = 2;
 const TITLE = /^[A-Za-z]/;
 const NAME = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
 const ITEM_NAME = /^[A-Z][A-Za-z0-9]*$/;
@@ -27,6 +30,8 @@ const TAKEN = [
   ...["id", "limit", "sort", "cursor", "accountId", "idempotencyKey", "help"],
   ...Object.getOwnPropertyNames(Object.prototype),
 ];
+/** Names that mean something else in lists that can be sorted. */
+const TAKEN_BY_SORTS = ["from", "to"];
 /** How many of a collection's first and of its last items are read at the start. */
 const SAMPLE = 100;
 
@@ -101,8 +106,10 @@ function* faultsOfCatalogue({ title, resources }: Pick<Catalogue, "title" | "res
 
 /** What is wrong with a declaration. Each fault follows the name of the resource. */
 function* faultsOf(
-  { name, item, tag, nouns, fields, filters, get, readableBy, writableBy, examples, schemas }: Resource,
+  resource: Resource,
 ): Generator<string> {
+  const { name, item, tag, nouns, fields, sorts, get, readableBy, writableBy, examples, schemas } = resource;
+  const taken = sorts.length > 0 ? [...TAKEN, ...TAKEN_BY_SORTS] : TAKEN;
   if (!NAME.test(name)) yield "must have a name of lower-case letters, digits and _, such as toys";
   if (!ITEM_NAME.test(item)) yield `must have an item with a name such as Toy, not ${item}`;
   if (isBlank(tag?.name) || isBlank(tag?.description)) {
@@ -112,7 +119,7 @@ function* faultsOf(
     yield 'must have nouns such as ["a toy", "toys"]';
   }
   for (const [field, schema] of Object.entries(fields)) {
-    if (TAKEN.includes(field)) yield `must not have a field with the name ${field}, which is taken`;
+    if (taken.includes(field)) yield `must not have a field with the name ${field}, which is taken`;
     if (!FIELD_NAME.test(field)) {
       yield `must not have a field with the name ${field}: it must begin in lower case and have only ASCII letters and digits`;
     }
@@ -131,7 +138,8 @@ function* faultsOf(
   const { list, creation, patch } = schemas;
   const shared = sharedNameIn([...Object.values(fields), list, creation, patch]);
   if (shared !== undefined) yield `has two schemas with the name ${shared}: rename the one in its fields`;
-  yield* faultsOfFilters(filters, fields);
+  yield* faultsOfFilters(resource);
+  yield* faultsOfSorts(resource);
   const { since, sunset } = get?.deprecated ?? { since: 0, sunset: 1 };
   if (!(since < sunset && isTime(since) && isTime(sunset))) {
     yield "must have times in get.deprecated, such as Date.UTC(2027, 0, 15), and since before sunset";
@@ -155,14 +163,30 @@ function* faultsOf(
   }
 }
 
-function* faultsOfFilters(filters: readonly string[], fields: Members): Generator<string> {
+function* faultsOfFilters({ filters, sorts, fields, extend }: Resource): Generator<string> {
   if (filters.length > MAX_FILTERS) yield `must have at most ${MAX_FILTERS} filters`;
-  const possible = Object.entries(fields).filter(([, schema]) => isFilterable(schema)).map(([name]) => name);
+  if (sorts.length > 0 && filters.length > MAX_FILTERS_OF_SORTED) {
+    yield `must have at most ${MAX_FILTERS_OF_SORTED} filters, because its lists can be sorted`;
+  }
+  const possible = Object.entries(fields).filter(([name, schema]) =>
+    isFilterable(schema) || (isInteger(schema) && isReference(name, extend))
+  ).map(([name]) => name);
   for (const [index, filter] of filters.entries()) {
     if (filters.indexOf(filter) < index) yield `must not have the filter ${filter} twice`;
     if (!possible.includes(filter)) {
-      yield `must not have the filter ${filter}: filters are fields that are one of a list, or true or false`;
+      yield `must not have the filter ${filter}: filters are fields that are one of a list, or true or false, or integers ` +
+        "that exists() names";
     }
+  }
+}
+
+function* faultsOfSorts({ sorts, fields }: Resource): Generator<string> {
+  const [, second]: readonly string[] = sorts;
+  if (second !== undefined) yield `must have at most one sort, not also ${second}`;
+  for (const sort of sorts) {
+    if (fields[sort] && isSortable(fields[sort])) continue;
+    yield `must not have the sort ${sort}: sorts are fields with a date, a time, an integer, or a text of at most ` +
+      `${MAX_SORTED} characters`;
   }
 }
 
@@ -183,7 +207,7 @@ function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Gen
       yield `must have the field ${field} for ${own} in extend: declare it, or name another one`;
     }
     if (other === undefined) continue;
-    if (schema && ![resolved(schema).type].flat().includes("integer")) {
+    if (schema && !isInteger(schema)) {
       yield `must have an integer, such as int64(), as the field ${field}, because it refers to ${other}`;
     }
     if (position(other) === -1) {
@@ -205,7 +229,10 @@ function* faultsOfHooks(resource: Resource, resources: readonly Resource[]): Gen
       break;
     }
   }
-  yield* faultsOfRows(new Hooks(resource, resources));
+  const hooks = new Hooks(resource, resources);
+  yield* faultsOfRows(hooks);
+  const oversize = oversizeOf(resource, hooks);
+  if (oversize !== undefined) yield oversize;
 }
 
 /** What else a transaction gets: the rows of an account and of a stored reply, or that of the item. */
@@ -284,6 +311,17 @@ function isClientError({ status }: ErrorKind): boolean {
 function isFilterable(schema: Schema): boolean {
   const { type, enum: values } = resolved(schema);
   return type === "boolean" || (type === "string" && values !== undefined);
+}
+
+function isInteger(schema: Schema): boolean {
+  return [resolved(schema).type].flat().includes("integer");
+}
+
+function isSortable(schema: Schema): boolean {
+  const { type, enum: values, format, maxLength = Infinity } = resolved(schema);
+  if (isInteger(schema)) return true;
+  const isText = [type].flat().includes("string") && values === undefined;
+  return isText && (format === "date" || format === "date-time" || maxLength <= MAX_SORTED);
 }
 
 /** A name that two different schemas have; undefined if there is none. */

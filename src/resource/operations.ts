@@ -12,32 +12,16 @@ import {
   quickEtagOf,
   requirePreconditions,
 } from "../web/headers.ts";
-import {
-  ApiError,
-  createResponse,
-  type ErrorKind,
-  ERRORS,
-  invalidRequest,
-  jsonResponse,
-  operation,
-} from "../web/mod.ts";
-import {
-  integer,
-  oneOf,
-  type Optional,
-  optional,
-  resolved,
-  type Schema,
-  stringifyJson,
-  withoutDefault,
-} from "../web/schema.ts";
+import { ApiError, createResponse, type ErrorKind, ERRORS, jsonResponse, operation } from "../web/mod.ts";
+import { integer, optional, type Schema, stringifyJson } from "../web/schema.ts";
 import { ACCESS, type Acting, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "./create_once.ts";
-import { isDescending, type ItemOrder, type Items } from "./items.ts";
-import { CURSOR, Pages } from "./pages.ts";
-import { patched, patchOf } from "./patch.ts";
 import type { Item } from "./hook.ts";
+import type { Items } from "./items.ts";
 import type { Added } from "./items_in.ts";
+import { filterParameters, orderParameters, requireOneOrder } from "./list_parameters.ts";
+import { Pages } from "./pages.ts";
+import { patched, patchOf } from "./patch.ts";
 import { MAX_PAGE, requireWriter, type Resource } from "./resource.ts";
 import type { Owned } from "./stored_item.ts";
 
@@ -75,14 +59,13 @@ function listItems(resource: Resource, pages: Pages): Operation {
       id: `list${resource.items}`,
       method: "GET",
       summary: `List ${many}`,
-      description: `Returns ${
-        whichOf(resource)
-      } in order of id. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
+      description: `Returns ${whichOf(resource)} in order of id${
+        resource.sorts.map((field) => `, or of \`${field}\` if \`sort\` says so`).join("")
+      }. If there are more, \`Link\` with \`rel="next"\` has the next page's URL.`,
       query: {
         limit: optional(integer(1, MAX_PAGE, { description: `Maximum number of ${many} returned` }), 20),
-        ...filtersOf(resource),
-        cursor: optional(CURSOR),
-        sort: optional(SORT),
+        ...filterParameters(resource, resource.filters),
+        ...orderParameters(resource),
       },
       headers: { "If-None-Match": IF_NONE_MATCH },
       answers: {
@@ -95,31 +78,12 @@ function listItems(resource: Resource, pages: Pages): Operation {
       },
     },
     ({ query, headers }, { base, accountId }: Call) => {
-      requireOneOrder(query);
+      requireOneOrder(resource, query);
       return whenReady(
         pages.page(query, accountId),
         (page) => page.respondTo(headers["If-None-Match"], base),
       );
     },
-  );
-}
-
-/** The order of a list. */
-export const SORT: Schema<"id" | "-id"> = oneOf(["id", "-id"], {
-  description:
-    "Ascending or, with `-id`, descending order. By default, a page has the order of its cursor. Ids rise " +
-    "with time, but those that several processes assign interleave by up to 1,000.",
-});
-
-/** @throws {ApiError} if `sort` is not the order of the cursor. */
-export function requireOneOrder({ sort, cursor }: ItemOrder): void {
-  if (sort === undefined || cursor === undefined || isDescending({ sort }) === isDescending({ cursor })) {
-    return;
-  }
-  const expected = isDescending({ cursor }) ? "-id" : "id";
-  throw invalidRequest(
-    `The query parameter sort must be ${expected}, as in the list that the cursor comes from, or be left out.`,
-    "sort",
   );
 }
 
@@ -280,17 +244,6 @@ function changeable(
 /** The items that a list shows. */
 function whichOf({ readableBy, nouns: { many } }: Resource): string {
   return readableBy === "owner" ? `the ${many} of your account` : many;
-}
-
-/** The query parameters of a list's filters. */
-function filtersOf({ filters, fields }: Resource): Readonly<Record<string, Optional<unknown>>> {
-  const filtered = Object.entries(fields).filter(([name]) => filters.some((filter) => filter === name));
-  return Object.fromEntries(filtered.map(([name, field]) => {
-    const schema = withoutDefault(field);
-    const { description = name } = resolved(schema);
-    const text = `Filter by ${description.charAt(0).toLowerCase()}${description.slice(1)}`;
-    return [name, optional({ ...schema, json: { ...schema.json, description: text } })];
-  }));
 }
 
 /** The id in a path, at most 2^53 - 1. An invalid one gets 404, because no item can have it. */

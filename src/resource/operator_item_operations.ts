@@ -28,7 +28,8 @@ import { createOnce, REPLAYED } from "./create_once.ts";
 import type { Item } from "./hook.ts";
 import type { Items } from "./items.ts";
 import type { Added } from "./items_in.ts";
-import { requireOneOrder, SORT } from "./operations.ts";
+import { filterParameters, orderParameters, queryTextOf, requireOneOrder } from "./list_parameters.ts";
+import type { ItemOrder } from "./order.ts";
 import { patched, patchOf } from "./patch.ts";
 import type { Resource } from "./resource.ts";
 import type { Owned } from "./stored_item.ts";
@@ -39,6 +40,10 @@ export const MAX_ITEMS = 500;
 /** An item and the account that it belongs to. */
 type OwnedItem = Item & { readonly accountId?: string };
 
+/** The cursor of a list that is in the order of ids only. */
+const CURSOR = integer(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, {
+  description: "Where the page starts: the `cursor` in the `Link` header",
+});
 const ACCOUNT_ID = text({ max: 100, description: "The account that it belongs to" });
 
 /** Where operators' operations on a collection are, and their schemas, which have the account of each item. */
@@ -205,6 +210,10 @@ function listItems(items: Items): Operation {
   const { resource } = items;
   const { path, list: page } = ownedSchemasOf(resource);
   const { many } = resource.nouns;
+  const after = (cursor: ItemOrder["cursor"], query: JsonObject & ItemOrder) =>
+    resource.sorts.length > 0
+      ? queryTextOf(resource, { ...query, cursor })
+      : `${queryTextOf(resource, { ...query, sort: undefined, cursor: undefined })}&cursor=${cursor}`;
   return operation({
     ...commonOf(resource),
     id: `listOwned${resource.items}`,
@@ -213,10 +222,7 @@ function listItems(items: Items): Operation {
     summary: `List ${many} with their owners`,
     query: {
       limit: optional(integer(1, MAX_ITEMS, { description: `Maximum number of ${many} returned` }), 100),
-      cursor: optional(integer(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, {
-        description: "Where the page starts: the `cursor` in the `Link` header",
-      })),
-      sort: optional(SORT),
+      ...selectionOf(resource),
     },
     answers: {
       200: {
@@ -226,12 +232,19 @@ function listItems(items: Items): Operation {
       },
     },
   }, async ({ query }) => {
-    requireOneOrder(query);
+    requireOneOrder(resource, query);
     const { limit } = query;
     const { items: some, next } = await items.listOwned(limit, query);
-    const headers = next === undefined ? {} : { link: `<${path}?limit=${limit}&cursor=${next}>; rel="next"` };
+    const headers = next === undefined
+      ? {}
+      : { link: `<${path}?limit=${limit}${after(next, query)}>; rel="next"` };
     return valueResponse<readonly OwnedItem[]>(some.map(withOwner), { headers });
   });
+}
+
+/** The parameters that select items of a list, and their order. */
+export function selectionOf(resource: Resource) {
+  return { ...filterParameters(resource, resource.operatorsFilters), ...orderParameters(resource, CURSOR) };
 }
 
 function commonOf({ tag }: Resource) {

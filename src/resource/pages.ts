@@ -2,30 +2,14 @@ import { whenReady } from "../base/mod.ts";
 import { VersionedCache } from "../engine/mod.ts";
 import { etagOf, quickEtagOf } from "../web/headers.ts";
 import { Representation } from "../web/mod.ts";
-import { Invalid, type Schema, text } from "../web/schema.ts";
-import { type FoundItem, isDescending, type ItemPage, type ItemQuery, type Items } from "./items.ts";
+import type { FoundItem, ItemPage, ItemQuery, Items } from "./items.ts";
+import { queryTextOf } from "./list_parameters.ts";
 import { mayRead } from "./resource.ts";
 
 /** Maximum number of URL prefixes that a page keeps responses for: those used last. Clients can send any Host. */
 const MAX_BASES = 4;
 /** Memory of a kept response and of a clone with the headers of a policy, without their text, in bytes. */
 const OVERHEAD = 4_000;
-
-/** The cursor of a page. Its text is opaque, so that clients do not rely on its content. */
-export const CURSOR: Schema<number> = {
-  ...text(),
-  json: {
-    type: "string",
-    pattern: "^[A-Za-z0-9]+$",
-    description: "Where the page starts: the `cursor` in the `Link` header of the previous page.",
-  },
-  accepts: (value): value is number => Number.isSafeInteger(value),
-  parse(value, subject) {
-    const id = typeof value === "string" ? decodeCursor(value) : NaN;
-    if (Number.isSafeInteger(id) && id !== 0 && encodeCursor(id) === value) return id;
-    throw new Invalid(`${subject} must be a cursor from a Link header of this service`);
-  },
-};
 
 /** Options of {@linkcode Pages}. */
 export interface PagesOptions {
@@ -116,11 +100,7 @@ export class Pages {
   #stringOf(query: ItemQuery): string {
     const known = this.#strings.get(query);
     if (known !== undefined) return known;
-    const filters = this.#items.resource.filters.filter((name) => query[name] !== undefined)
-      .map((name) => `&${name}=${encodeURIComponent(String(query[name]))}`);
-    const sort = isDescending(query) ? "&sort=-id" : "";
-    const after = query.cursor === undefined ? "" : `&cursor=${encodeCursor(query.cursor)}`;
-    const made = `?limit=${query.limit}${filters.join("")}${sort}${after}`;
+    const made = `?limit=${query.limit}${queryTextOf(this.#items.resource, query)}`;
     this.#strings.set(query, made);
     return made;
   }
@@ -166,17 +146,5 @@ export class Page {
     const link = `<${base}${this.#next}>; rel="next"`;
     const headers: Record<string, string> = this.#next === "" ? {} : { link };
     return new Representation(this.read.json, { headers, etag: this.#etag });
-  }
-}
-
-function encodeCursor(id: number): string {
-  return btoa(String(id)).replaceAll("=", "");
-}
-
-function decodeCursor(cursor: string): number {
-  try {
-    return Number(atob(cursor));
-  } catch {
-    return NaN;
   }
 }

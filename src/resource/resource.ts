@@ -14,6 +14,7 @@ import {
   output,
   type Parsed,
   type ParsedMembers,
+  resolved,
   type Schema,
   type SentMembers,
 } from "../web/schema.ts";
@@ -24,22 +25,33 @@ import type { Declared, Hook, HookOf, Item, Rule } from "./hook.ts";
 /** An item with these fields. */
 export type ItemOf<Fields extends Members> = { readonly id: number } & ParsedMembers<Fields>;
 
-/** The names of the fields that lists can be filtered by: those that are one of a list, or true or false. */
+/** The names of the fields that lists can be filtered by: those that are one of a list, true or false, or references. */
 type Filterable<Fields extends Members> = {
   [Name in keyof Fields & string]: IsFilterable<Exclude<Parsed<Fields[Name]>, undefined>> extends true ? Name
     : never;
 }[keyof Fields & string];
 
-type IsFilterable<Value> = [Value] extends [boolean] ? true
+type IsFilterable<Value> = [Value] extends [boolean | number | bigint | null] ? true
   : [Value] extends [string] ? string extends Value ? false : true
+  : false;
+
+/** The names of the fields that lists can be sorted by: those with a date, a time, an integer or a text. */
+type Sortable<Fields extends Members> = {
+  [Name in keyof Fields & string]: IsSortable<Exclude<Parsed<Fields[Name]>, undefined | null>> extends true
+    ? Name
+    : never;
+}[keyof Fields & string];
+
+type IsSortable<Value> = [Value] extends [number | bigint] ? true
+  : [Value] extends [string] ? string extends Value ? true : false
   : false;
 
 /** The keys of a collection's rows. */
 export interface RowKeys {
   /** The beginning of an item's key, which its id completes. */
   readonly items: Deno.KvKey;
-  /** The beginning of a key in the index for these filters, which their values and the id complete. */
-  readonly index: (filters: readonly string[]) => Deno.KvKey;
+  /** The beginning of a key in the index with these labels, such as the names of filters; values and the id complete it. */
+  readonly index: (labels: readonly string[]) => Deno.KvKey;
   /** The row that ids are drawn from. */
   readonly ids: Deno.KvKey;
   /** The row whose version changes when an item does. */
@@ -70,6 +82,11 @@ export interface Declaration<Fields extends Members = Members> {
     | readonly [Filterable<Fields>]
     | readonly [Filterable<Fields>, Filterable<Fields>]
     | readonly [Filterable<Fields>, Filterable<Fields>, Filterable<Fields>];
+  /**
+   * The field that lists can be sorted by, if there are at most two filters: a date, a timestamp, an integer, a text of at
+   * most 100 characters, or `createdAt()`. A collection keeps it, as it does filters.
+   */
+  readonly sorts?: readonly [] | readonly [Sortable<Fields>];
   /** Who sees an item: every account, or only the one that it belongs to. For all others, it does not exist. */
   readonly readableBy: Declared["readableBy"];
   /**
@@ -106,6 +123,10 @@ export interface Resource<out Value extends Item = Item> extends
     | ("isLenient" | "get" | "update" | "delete")
   > {
   readonly path: string;
+  /** The field that lists can be sorted by; empty if there is none. */
+  readonly sorts: NonNullable<Declaration["sorts"]>;
+  /** The filters of operators' lists: all, if lists can be sorted or one filter is a reference, else none. */
+  readonly operatorsFilters: readonly string[];
   /** The plural of the item's name, such as `Toys`. */
   readonly items: string;
   /** The name of the id in paths, such as `toyId`. */
@@ -176,7 +197,9 @@ export function resource<const Fields extends Members>(
   declaration: Declaration<Fields>,
 ): Resource<ItemOf<Fields>>;
 export function resource(declaration: Declaration): Resource {
-  const { name, item, noun: [an, many], fields, readableBy, rules = [], extend = [], examples } = declaration;
+  const { name, item, noun: [an, many], readableBy, rules = [], extend = [], examples } = declaration;
+  const { filters, sorts = [] } = declaration;
+  const fields = withNamedLists(item, declaration.fields);
   const one = an.replace(/^an? /, "");
   const items = name.replaceAll(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   const code = item.replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
@@ -200,19 +223,24 @@ export function resource(declaration: Declaration): Resource {
   const byOperators = (schema: Schema) => byClients(schema) || setterOf(schema) === "service";
   const itemSchema = named(item, output(members, { examples: [added] }));
   const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
+  const hooks = extend.map((entry) =>
+    typeof entry === "function" ? entry({ name, readableBy, nouns, errors }) : entry
+  );
+  const hasReference = filters.some((filter) => isReference(filter, hooks));
   return {
     ...declaration,
+    fields,
     path: `/v1/${name}`,
     nouns,
     rules,
-    extend: extend.map((entry) =>
-      typeof entry === "function" ? entry({ name, readableBy, nouns, errors }) : entry
-    ),
+    extend: hooks,
+    sorts,
+    operatorsFilters: sorts.length > 0 || hasReference ? filters : [],
     items,
     id: `${item.charAt(0).toLowerCase()}${item.slice(1)}Id`,
     rows: declaration.rows ?? {
       items: ["items", name],
-      index: (filters) => ["items_by", name, filters.join()],
+      index: (labels) => ["items_by", name, labels.join()],
       ids: ["ids", name],
       version: ["versions", name],
     },
@@ -274,6 +302,47 @@ function errorsOf(code: string, one: string, many: string): Resource["errors"] {
       counts: { references: `The number of items that refer to the ${one}, in one collection` },
     },
   };
+}
+
+/** Whether a field is the id of an item of another collection, as one of these hooks says. */
+export function isReference(field: string, hooks: readonly Hook[]): boolean {
+  return hooks.some((hook) => hook.refersTo !== undefined && hook.field === field);
+}
+
+/**
+ * These fields. The schema of objects in a list gets a name, such as `InvoiceLine` for the field `lines` of an invoice. It
+ * is open, because responses have it, too.
+ */
+function withNamedLists(item: string, fields: Members): Members {
+  return Object.fromEntries(
+    Object.entries(fields).map(([field, given]) => {
+      const { outputJson, ...schema } = given;
+      const { items = {} } = resolved(schema);
+      const { definitions } = schema;
+      const shown = resolved({ json: outputJson?.items ?? items, definitions });
+      if (shown.type !== "object") return [field, given];
+      const one = { ...shown, additionalProperties: true };
+      const usual = `${item}${field.charAt(0).toUpperCase()}${singularOf(field.slice(1))}`;
+      const { json } = named(nameIn(items) ?? usual, schema);
+      const own = nameIn(schema.json);
+      const whole = { ...resolved(schema), items: json };
+      return [field, {
+        ...schema,
+        json: own === undefined ? whole : schema.json,
+        definitions: { ...definitions, [nameIn(json) ?? ""]: one, ...own !== undefined && { [own]: whole } },
+      }];
+    }),
+  );
+}
+
+/** The name of the schema that a description refers to. */
+function nameIn({ $ref }: JsonSchema): string | undefined {
+  return $ref?.split("/").at(-1);
+}
+
+/** The singular of a noun in English, if it ends as most plurals do. */
+function singularOf(noun: string): string {
+  return noun.replace(/ies$/, "y").replace(/(?<=ss|x|ch|sh)es$/, "").replace(/(?<!s)s$/, "");
 }
 
 /** The fields of an item to add. Those that its sender does not set are refused. */

@@ -13,6 +13,8 @@ export const ADDED_PARAMETERS: readonly string[] = [
   "Idempotency-Key",
   "Prefer",
   "sort",
+  "from",
+  "to",
 ];
 
 /** An account's id in examples. */

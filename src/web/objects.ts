@@ -137,14 +137,18 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
     entries.filter(([, schema]) => isWanted(schema)).map(([name]) => name);
   const required = namesOf(isRequired);
   const shown = Object.fromEntries(entries.filter(([, { isHidden = false }]) => !isHidden));
+  const jsonOf = (properties: Record<string, JsonSchema>): JsonSchema => ({
+    type: "object",
+    properties,
+    ...(required.length > 0 && { required }),
+    ...json,
+  });
   const parseMembers = membersParser(members, (object: JsonObject, name) => object[name]);
   return {
-    json: {
-      type: "object",
-      properties: mapValues(shown, memberJson),
-      ...(required.length > 0 && { required }),
-      ...json,
-    },
+    json: jsonOf(mapValues(shown, memberJson)),
+    ...(entries.some(([, { outputJson }]) => outputJson) && {
+      outputJson: jsonOf(mapValues(shown, (schema) => memberJson(shownOf(schema)))),
+    }),
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
     faults: entries.flatMap(([, { faults = [] }]) => faults),
     ignored: namesOf(({ isIgnored = false }) => isIgnored),
@@ -170,9 +174,12 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
   };
 }
 
-/** A schema whose objects always refuse unknown fields. */
+/** A schema whose objects always refuse unknown fields. Those that responses have, too, are described as open. */
 export function strict<Value>(schema: Schema<Value>): Schema<Value> {
-  const closed = (json: JsonSchema) => json.properties ? { ...json, additionalProperties: false } : json;
+  const closed = (json: JsonSchema) =>
+    json.properties && json.additionalProperties === undefined
+      ? { ...json, additionalProperties: false }
+      : json;
   return {
     ...schema,
     json: closed(schema.json),
@@ -193,11 +200,13 @@ function memberJson(schema: Schema): JsonSchema {
 /** An object in a response. It may get further fields, and its fields have no defaults and no outdated rules. */
 export function output<Of extends Members>(members: Of, annotations?: Annotations): Schema<ParsedMembers<Of>>;
 export function output(members: Members, annotations: Annotations = {}): Schema<JsonObject> {
-  const shown = mapValues(
-    members,
-    (schema) => withoutDefault({ ...schema, json: schema.outputJson ?? schema.json }),
-  );
+  const shown = mapValues(members, (schema) => withoutDefault(shownOf(schema)));
   return object(shown, { ...annotations, additionalProperties: true });
+}
+
+/** A schema as responses have it. */
+function shownOf({ outputJson, ...schema }: Schema): Schema {
+  return { ...schema, json: outputJson ?? schema.json };
 }
 
 /** Gives a schema a name, so that descriptions refer to it. */

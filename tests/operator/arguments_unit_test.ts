@@ -129,7 +129,7 @@ Deno.test("runCommandLine() parses only the options of the command, and explains
   const fields = { json: text({ max: 9 }), plan: boolean(), size: optional(integer(0, 9)) };
   const examples = { item: { json: "{}", plan: true }, change: {} };
   const [cups, mugs] = [["cups", "Cup"], ["mugs", "Mug"]].map(([name = "", item = ""]) =>
-    resource({ ...THINGS, name, item, noun: ["a cup", "cups"], fields, filters: [], examples })
+    resource({ ...THINGS, name, item, noun: ["a cup", "cups"], fields, filters: [], sorts: [], examples })
   );
   assert(cups && mugs);
   const tasks = clientTasks({ ...OF_THINGS, resources: [cups, mugs] });

@@ -110,6 +110,11 @@ function filteredBy(...filters: string[]): Changes {
   return { filters: untyped(filters) };
 }
 
+/** Cups whose lists can be sorted. */
+function sortedBy(...sorts: string[]): Changes {
+  return { sorts: untyped(sorts) };
+}
+
 /** Cups with a hook like this. */
 function withHook(hook: Partial<Hook>): Changes {
   return { extend: [{ name: "mine", apply() {}, ...hook }] };
@@ -176,9 +181,48 @@ Deno.test.each<[fault: string, Changes]>([
   ["must have an item with a name such as Toy, not cup", { item: "cup" }],
   ["must not have the filter isNew twice", filteredBy("isNew", "isNew")],
   ...["status", "name", "weight"].map((filter): [string, Changes] => [
-    `must not have the filter ${filter}: filters are fields that are one of a list, or true or false`,
+    `must not have the filter ${filter}: filters are fields that are one of a list, or true or false, or integers that ` +
+    "exists() names",
     filteredBy(filter),
   ]),
+  ...["status", "size", "isNew", "words", "plain", "long"].map((sort): [string, Changes] => [
+    `must not have the sort ${sort}: sorts are fields with a date, a time, an integer, or a text of at most 100 characters`,
+    {
+      ...withFields({
+        words: optional(list(text({ max: 9 }), 2)),
+        plain: optional(text({ max: 101 })),
+        long: optional(nullable(text({ max: 101 }))),
+      }),
+      ...sortedBy(sort),
+    },
+  ]),
+  ["must have at most one sort, not also weight", sortedBy("name", "weight")],
+  ["must have at most 2 filters, because its lists can be sorted", {
+    ...withFields({ isOld: optional(boolean()) }),
+    ...filteredBy("isNew", "size", "isOld"),
+    ...sortedBy("name"),
+  }],
+  ...["from", "to"].map((name): [string, Changes] => [
+    `must not have a field with the name ${name}, which is taken`,
+    { ...withFields({ [name]: optional(boolean()) }), ...sortedBy("name") },
+  ]),
+  [
+    "can have keys of 2085 bytes in its lists, but KV has room for 2048: shorten the values of kind, or drop one of these " +
+    "filters",
+    { ...withFields({ kind: optional(oneOf(["a".repeat(2_014), "b"])) }), ...filteredBy("kind") },
+  ],
+  [
+    "needs up to 26 rows, 25004 bytes of keys and 667061 bytes of values for one change of an item of up to 30205 bytes, " +
+    "which 8 rows have, but a commit has room for 900 rows, 75000 bytes of keys and 600000 bytes of values: lower a " +
+    "maximum, such as that of note, or drop the sort name, the filter isNew, the filter size or a hook, or say in its " +
+    "valueBytes how many a value has at most",
+    {
+      ...withFields({ note: optional(text({ max: 5_000 })) }),
+      ...filteredBy("isNew", "size"),
+      ...sortedBy("name"),
+      extend: [{ name: "mine", rows: 6, apply() {} }],
+    },
+  ],
   ["must have at most 3 filters", filteredBy("isNew", "isNew", "size", "size")],
   ["must have a tag with a name and a description", { tag: { name: " ", description: "All cups" } }],
   ["must have a tag with a name and a description", { tag: { name: "Cups", description: "" } }],

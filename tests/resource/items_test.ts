@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertMatch, assertStrictEquals, assertThrows } from "@std/assert";
 import { encodeText, Store, Transactions, Versions } from "../../src/engine/mod.ts";
 import { type Item, type ItemPage, Items } from "../../src/resource/mod.ts";
-import { CURSOR, Pages } from "../../src/resource/pages.ts";
+import { cursorSchema } from "../../src/resource/list_parameters.ts";
+import { Pages } from "../../src/resource/pages.ts";
 import { Invalid } from "../../src/web/schema.ts";
 import { assertError } from "../support/assertions.ts";
 import { type HarnessRequest, JSON_TYPE, nextTarget, upTo } from "../support/client.ts";
@@ -249,7 +250,8 @@ Deno.test("Page keeps the responses of the four hosts used last, each with its o
   assert(at("workshop") !== real);
 });
 
-Deno.test("CURSOR accepts the id of an item, or its negative, only as links encode it", () => {
+Deno.test("cursorSchema() accepts the id of an item, or its negative, only as links encode it", () => {
+  const CURSOR = cursorSchema(THINGS);
   for (const id of [1, 9, 10, 100, 12_345, Number.MAX_SAFE_INTEGER].flatMap((id) => [id, -id])) {
     assertEquals(CURSOR.parse(cursorOf(id), "cursor"), id);
   }

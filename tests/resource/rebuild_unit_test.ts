@@ -349,7 +349,7 @@ Deno.test("rebuild() names the items that this release cannot read, and leaves o
   await (await start(kv, cups())).add(...SOME);
   await kv.set(["items", "cups", 2], encodeText("no cup"));
   const fields: Members = { ...FIELDS, colour: optional(oneOf(["blue"])) };
-  const now = (fields: Members) => resource({ ...DECLARATION, fields, filters: [] });
+  const now = (fields: Members) => resource({ ...DECLARATION, fields, filters: [], sorts: [] });
   const lines: string[] = [];
 
   await assertRejects(

@@ -3,6 +3,7 @@ import { assertEquals } from "@std/assert";
 import type { OwnKeys } from "../../src/accounts/added_keys.ts";
 import { nameOf } from "../../src/engine/versions.ts";
 import type { Resource } from "../../src/resource/mod.ts";
+import { parseStoredJson, resolved, text } from "../../src/web/schema.ts";
 import { THINGS } from "./things.ts";
 
 const DECODER = new TextDecoder("utf-8", { fatal: true });
@@ -34,37 +35,94 @@ export async function findFaults(kv: Deno.Kv, resources: readonly Resource[] = [
 }
 
 /** What is wrong with a row of an item or of its index, if it is one. */
-function faultsOfItem(
-  key: Deno.KvKey,
-  rows: Rows,
-  { name, rows: { items, index: first, ids }, filters, readableBy }: Resource,
-): string[] {
+function faultsOfItem(key: Deno.KvKey, rows: Rows, resource: Resource): string[] {
+  const { name, rows: { items, ids } } = resource;
   const { generation } = JSON.parse(rows.get(nameOf(["resources", name])) ?? "{}");
-  const index = (some: readonly string[]) =>
-    generation === undefined ? first(some) : ["generations", name, generation, some.join()];
   const text = rows.get(nameOf(key)) ?? "";
   const [json = "", ownerId = ""] = text.split("\n");
-  const indexed = [...(readableBy === "owner" ? [[]] : []), ...combinationsOf(filters.toSorted())];
-  const indexKeys = () => {
-    const item = JSON.parse(json);
-    const owner = readableBy === "owner" ? [ownerId] : [];
-    return indexed.map((some) => [...index(some), ...owner, ...some.map((name) => item[name]), item.id]);
-  };
+  const indexes = indexesOf(resource, generation);
+  const indexKeys = () => keysIn(indexes, resource, parseStoredJson(json), ownerId);
   if (startsWith(key, items)) {
     const next = Number(JSON.parse(rows.get(nameOf(ids)) ?? '{"next":0}').next);
     return [
       ...indexKeys().flatMap((other) => needs(key, other, rows, text)),
-      ...(ownerId === "" ? [] : needs(key, ["accounts", ownerId], rows)),
+      ...(ownerId.startsWith("acct_") ? needs(key, ["accounts", ownerId], rows) : []),
       ...(Number(key.at(-1)) === JSON.parse(json).id ? [] : [`${nameOf(key)} has another id`]),
       ...(Number(key.at(-1)) < next ? [] : [`${nameOf(key)} has an id from ${next} on`]),
     ];
   }
-  const isIndex = indexed.some((some) => startsWith(key, index(some)));
-  if (!isIndex) return [];
+  if (!indexes.some(({ start }) => startsWith(key, start))) return [];
   return [
     ...needs(key, [...items, key.at(-1) ?? 0], rows, text),
     ...(indexKeys().some((own) => nameOf(own) === nameOf(key)) ? [] : [`${nameOf(key)} lists other values`]),
   ];
+}
+
+/** An index: whether its keys begin with the owner, its filters, and its sort. */
+interface Index {
+  readonly start: Deno.KvKey;
+  readonly isByOwner: boolean;
+  readonly filters: readonly string[];
+  readonly sort: string | undefined;
+}
+
+/** The indexes of a collection. */
+function indexesOf(
+  { name, rows: { index: first }, filters, sorts, readableBy, fields }: Resource,
+  generation: string | undefined,
+): Index[] {
+  const isOwners = readableBy === "owner";
+  const isReference = filters.some((filter) => resolved(fields[filter] ?? text()).type === "integer");
+  const kinds = isOwners ? [true, ...sorts.length > 0 || isReference ? [false] : []] : [false];
+  return kinds.flatMap((isByOwner) =>
+    [undefined, ...sorts].flatMap((sort) =>
+      [...isByOwner || sort ? [[]] : [], ...combinationsOf(filters.toSorted())].map((some) => {
+        const labels = [
+          ...some,
+          ...sort ? [`sort ${sort}`] : [],
+          ...isOwners && !isByOwner ? ["all accounts"] : [],
+        ];
+        const start = generation === undefined
+          ? first(labels)
+          : ["generations", name, generation, labels.join()];
+        return { start, isByOwner, filters: some, sort };
+      })
+    )
+  );
+}
+
+/** The keys of an item in these indexes. */
+function keysIn(
+  indexes: readonly Index[],
+  { fields }: Resource,
+  item: unknown,
+  ownerId: string,
+): Deno.KvKey[] {
+  const values: Record<string, unknown> = Object(item);
+  const partOf = (name: string) => {
+    const { [name]: value } = values;
+    return typeof value === "number" ? BigInt(value) : value;
+  };
+  return indexes.filter(({ filters }) => filters.every((name) => (values[name] ?? null) !== null)).flatMap(
+    ({ start, isByOwner, filters, sort }) => {
+      const prefix = [...start, ...isByOwner ? [ownerId] : [], ...filters.map(partOf)];
+      const id = values["id"];
+      if (sort === undefined) return [[...prefix, id]];
+      const value = partOf(sort) ?? undefined;
+      const isTime = resolved(fields[sort] ?? text()).format === "date-time";
+      if (value === undefined) return [[...prefix, 0, id], [...prefix, 2, id]];
+      const sorted = isTime
+        ? Temporal.Instant.from(String(value)).epochNanoseconds
+        : typeof value === "string"
+        ? [...value].slice(0, 100).join("")
+        : value;
+      return [[...prefix, 1, sorted, id]];
+    },
+  ).map((key) => key.map((part) => isPart(part) ? part : String(part)));
+}
+
+function isPart(part: unknown): part is Deno.KvKeyPart {
+  return ["string", "number", "bigint", "boolean"].includes(typeof part);
 }
 
 /** Every non-empty combination of these names. */
