@@ -93,17 +93,15 @@ export function ownedSchemasOf({ path, item, items, schemas, examples, readableB
 
 /** Operators' operations on the items of all accounts. */
 export function ownedItemOperations(items: Items, owners: Owners): Operation[] {
+  return [listItems(items), createItem(items, owners), updateItem(items), deleteItem(items)];
+}
+
+function updateItem(items: Items): Operation {
   const { resource } = items;
   const { errors, nouns: { an, one } } = resource;
   const owned = ownedSchemasOf(resource);
-  const ofItem = {
-    ...commonOf(resource),
-    path: `${owned.path}/{${resource.id}}`,
-    params: { [resource.id]: integer(1, Number.MAX_SAFE_INTEGER) },
-  } as const;
-
-  const updateItem = operation({
-    ...ofItem,
+  return operation({
+    ...ofItem(resource),
     id: `updateOwned${resource.item}`,
     method: "PATCH",
     summary: `Update ${an} of any account`,
@@ -117,23 +115,27 @@ export function ownedItemOperations(items: Items, owners: Owners): Operation[] {
   }, async ({ params: { [resource.id]: id = NaN }, body }, call: Call) => {
     const { accountId, ...change } = body.change;
     let before: Item | undefined;
-    const changed = await items.change(id, (owned) => {
-      const { item, ownerId } = found(owned, id);
-      if (accountId !== undefined && accountId !== ownerId) {
+    const after = await items.change(id, (owned) => {
+      if (owned === null) throw notFound(resource, id);
+      if (accountId !== undefined && accountId !== owned.ownerId) {
         const message = `The field accountId must be the account of the ${one}, or be left out.`;
         throw invalidRequest(message, "accountId");
       }
-      before = item;
-      return patched(resource, item, { ...body, change });
+      before = owned.item;
+      return patched(resource, owned.item, { ...body, change });
     }, call);
-    const after = found(changed, id);
+    if (after === null) throw notFound(resource, id);
     call.note(`${id}`);
     call.noteChange(differentIn(resource, before, after.item));
     return valueResponse<OwnedItem>(withOwner(after));
   });
+}
 
-  const deleteItem = operation({
-    ...ofItem,
+function deleteItem(items: Items): Operation {
+  const { resource } = items;
+  const { errors, nouns: { an, one } } = resource;
+  return operation({
+    ...ofItem(resource),
     id: `deleteOwned${resource.item}`,
     method: "DELETE",
     summary: `Delete ${an} of any account`,
@@ -144,21 +146,10 @@ export function ownedItemOperations(items: Items, owners: Owners): Operation[] {
     ],
     answers: { 204: { description: `The ${one} was deleted` } },
   }, async ({ params: { [resource.id]: id = NaN } }, call: Call) => {
-    if (!await items.remove(id, call)) throw notFound(id);
+    if (!await items.remove(id, call)) throw notFound(resource, id);
     call.note(`${id}`);
     return createResponse(null, { status: 204 });
   });
-
-  function found(owned: Owned | null, id: number): Owned {
-    if (owned === null) throw notFound(id);
-    return owned;
-  }
-
-  function notFound(id: number): ApiError {
-    return new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
-  }
-
-  return [listItems(items), createItem(items, owners), updateItem, deleteItem];
 }
 
 function createItem(items: Items, owners: Owners): Operation {
@@ -249,6 +240,19 @@ export function selectionOf(resource: Resource) {
 
 function commonOf({ tag }: Resource) {
   return { access: ACCESS.operator, tag, timeoutMs: 30_000 } as const;
+}
+
+function ofItem(resource: Resource) {
+  const { id } = resource;
+  return {
+    ...commonOf(resource),
+    path: `${ownedSchemasOf(resource).path}/{${id}}`,
+    params: { [id]: integer(1, Number.MAX_SAFE_INTEGER) },
+  } as const;
+}
+
+function notFound({ errors, nouns: { one } }: Resource, id: number): ApiError {
+  return new ApiError(errors.notFound, `There is no ${one} with the id ${id}.`);
 }
 
 /** The names of the fields whose values differ. The log has no values of items. */
