@@ -102,10 +102,17 @@ const JSON_TYPE = "application/json";
 const MEDIA_TYPE = /^([^\s;,/]+\/[^\s;,/]+)[ \t]*(?:;(?:[^",]|"(?:[^"\\]|\\.)*")*)?$/;
 const OTHER_CHARSET = /;[ \t]*charset=(?!"?utf-?8"?[ \t]*(?:;|$))/i;
 
-function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): void {
+function requireJson(request: Request, rules: BodyRules): void {
   const { headers } = request;
-  const refusal = (message: string) => new ApiError(ERRORS.invalid_content_type, message);
   const contentType = headers.get("content-type") ?? "";
+  if (contentType !== JSON_TYPE) requireJsonType(contentType, request, rules); // Most clients send just that.
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && !/^identity$/i.test(encoding)) {
+    throw refusal("The Content-Encoding must be identity, or left out.");
+  }
+}
+
+function requireJsonType(contentType: string, request: Request, { otherType = JSON_TYPE }: BodyRules): void {
   if (wasSentTwice(contentType, (type) => MEDIA_TYPE.test(type))) {
     throw refusal("The Content-Type was sent twice.");
   }
@@ -118,10 +125,10 @@ function requireJson(request: Request, { otherType = JSON_TYPE }: BodyRules): vo
     );
   }
   if (OTHER_CHARSET.test(contentType)) throw refusal("The charset of the Content-Type must be utf-8.");
-  const encoding = headers.get("content-encoding") ?? "identity";
-  if (!/^identity$/i.test(encoding)) {
-    throw refusal("The Content-Encoding must be identity, or left out.");
-  }
+}
+
+function refusal(message: string): ApiError {
+  return new ApiError(ERRORS.invalid_content_type, message);
 }
 
 /**
