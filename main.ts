@@ -113,7 +113,7 @@ async function serve(): Promise<number> {
   if (code !== 0) setTimeout(() => Deno.exit(code), STOP_TIMEOUT);
   const lastResponses = pause(LAST_RESPONSES_MS);
   await Promise.all([sweeper.stop(), inFlight.stop()]);
-  await Promise.all([service.settle(), inFlight.quiet()]);
+  await Promise.all([service.close(), inFlight.quiet()]);
   // All work is done. Only clients that are slow to read or to send can hold the server open.
   await Promise.race([server.stop(), lastResponses]);
   await store.close();

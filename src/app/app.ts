@@ -112,7 +112,7 @@ export function createApp(options: AppOptions): App {
     if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));
     try {
       const { at } = arrival;
-      return inFlight.respond({ at, timeoutMs, isForMonitoring, ...admit(arrival), failed, finish: done });
+      return inFlight.run({ at, timeoutMs, isForMonitoring, ...admit(arrival), failed, finish: done });
     } catch (error) {
       return done(failed(error));
     }
@@ -120,14 +120,14 @@ export function createApp(options: AppOptions): App {
 
   function admit(arrival: Arrival): ReturnType<typeof admissions.begin> {
     const caller = callerOf(arrival, options);
-    if (!caller) return { ready: undefined, work: (budget) => respond(arrival, budget) };
+    if (!caller) return { ready: undefined, work: (budget) => serve(arrival, budget) };
     return admissions.begin(caller, (admission, budget) => {
       arrival.admission = admission;
-      return respond(arrival, budget);
+      return serve(arrival, budget);
     });
   }
 
-  function respond(arrival: Arrival, budget: Budget): Response | Promise<Response> {
+  function serve(arrival: Arrival, budget: Budget): Response | Promise<Response> {
     for (const step of responding) {
       const response = step(arrival, budget);
       if (response) return response;

@@ -146,7 +146,7 @@ export class InFlight {
   }
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
-  respond(request: InFlightRequest): Response | Promise<Response> {
+  run(request: InFlightRequest): Response | Promise<Response> {
     const { at, timeoutMs = this.#limits.budgetMs, ready, work, finish, failed } = request;
     const budget = new Budget(at + timeoutMs);
     if (ready) return this.#inTime(request, budget, () => work(budget));
@@ -191,23 +191,23 @@ export class InFlight {
     work: () => Response | Promise<Response>,
   ): Promise<Response> {
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    const settle = (respond: () => Response) => {
+    const end = (make: () => Response) => {
       this.#remove(pending);
       try {
-        resolve(respond());
+        resolve(make());
       } catch (error) {
         reject(error);
       }
     };
     const fail = (error: unknown) => {
-      if (!budget.isOver) settle(() => finish(failed(error)));
+      if (!budget.isOver) end(() => finish(failed(error)));
       else if (!(error instanceof OutOfTime)) failed(error);
     };
     const succeed = (response: Response) => {
       if (budget.isOver) return;
       try {
         const finished = finish(response);
-        settle(() => finished);
+        end(() => finished);
       } catch (error) {
         fail(error);
       }
@@ -234,9 +234,9 @@ export class InFlight {
   #beginWhen(ready: Promise<void>, pending: Pending): void {
     if (this.#group?.ready === ready) return void this.#group.members.push(pending);
     const group = this.#group = { ready, members: [pending] };
-    const forEach = (settle: (pending: Pending) => void) => {
+    const forEach = (act: (pending: Pending) => void) => {
       if (this.#group === group) this.#group = undefined;
-      for (const member of group.members) if (!member.budget.isOver) settle(member);
+      for (const member of group.members) if (!member.budget.isOver) act(member);
     };
     ready.then(
       () => forEach(({ begin }) => begin()),

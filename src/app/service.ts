@@ -53,7 +53,7 @@ export interface Service {
   /** The accounts' permits in this process. */
   readonly permits: Permits<Account>;
   /** Gives unused permits and IDs back to the store, and ends the log. Call it before the store is closed. */
-  readonly settle: () => Promise<void>;
+  readonly close: () => Promise<void>;
   /** Removal of expired rows. */
   readonly sweeps: readonly Sweep[];
 }
@@ -101,8 +101,8 @@ export function createService(options: ServiceOptions): Service {
       grants: grantsOf(options),
       wrongTokens,
     }),
-    async settle() {
-      wrongTokens.settle();
+    async close() {
+      wrongTokens.flush();
       await Promise.all([permits.settle(), stores.close()]);
     },
     sweeps: sweepsOf(options, accounts, transactions),

@@ -54,7 +54,7 @@ export function createStores(options: StoresOptions): Stores {
   return {
     ...{ versions, accountsRow, transactions, keys, accounts, items },
     async close() {
-      await Promise.all(items.map(({ ids }) => ids.settle()));
+      await Promise.all(items.map(({ ids }) => ids.close()));
     },
   };
 }

@@ -24,7 +24,7 @@ export class WrongTokens {
   }
 
   /** Writes what has not been written yet. */
-  settle(): void {
+  flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#count > 0) this.#write();

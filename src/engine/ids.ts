@@ -66,7 +66,7 @@ export class Ids implements IdSource {
   }
 
   /** Gives the remaining ids back. If that fails, they are lost. Do not draw ids in the meantime. */
-  async settle(): Promise<void> {
+  async close(): Promise<void> {
     await this.#taking?.catch(() => {});
     const free = this.#free;
     this.#free = [];

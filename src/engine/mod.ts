@@ -29,7 +29,7 @@
  *   about twenty markers on a server, which only these calls remove, after a day.
  * - On a server, processes whose clocks differ by less than half a day. If they differ by more, that alone can make a
  *   transaction end as `Unresolved`; it is still carried out at most once.
- * - At the end, `settle()` of each `Ids`, and then `store.close()`.
+ * - At the end, `close()` of each `Ids`, and then `store.close()`.
  *
  * @example
  * ```ts

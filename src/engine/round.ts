@@ -60,10 +60,10 @@ export interface Drawn {
 type Resolve = (done: Omit<Done<unknown>, "result">, used: readonly Drawn[]) => void;
 
 /**
- * Whether a job joined a commit. `settled` means that the job's call has already resolved or rejected, and `guessed` that
+ * Whether a job joined a commit. `ended` means that the job's call has already resolved or rejected, and `guessed` that
  * it is left out because it got a row that had not been read. Without ids, it is left out until there are some.
  */
-type Verdict = "joined" | "settled" | "left out" | "guessed" | "lacking ids";
+type Verdict = "joined" | "ended" | "left out" | "guessed" | "lacking ids";
 
 interface Change {
   readonly key: Deno.KvKey;
@@ -261,7 +261,7 @@ export class Round {
       const isRead = job.snapshot !== undefined && job.snapshot.began >= job.started;
       if (!isRead && !isBlind(job)) return leaveOut(job);
       contribution.resolve({ committed: false, rows: this.#rowsOf(job) }, contribution.used);
-      return "settled";
+      return "ended";
     }
     if (!this.#hasRoomFor(contribution)) {
       if (this.contributions.length > 0) {
@@ -269,7 +269,7 @@ export class Round {
         return leaveOut(job);
       }
       job.reject(new RangeError("The transaction is too large for one commit"));
-      return "settled";
+      return "ended";
     }
     this.#add(contribution);
     return "joined";
@@ -312,7 +312,7 @@ export class Round {
   #leaveGuess({ job, rows, unread, fault, hasWritten }: Contribution): Verdict {
     if (fault) {
       job.reject(fault);
-      return "settled";
+      return "ended";
     }
     const isFirst = job.guesses++ === 0;
     const { reads, snapshot } = job;

@@ -256,7 +256,7 @@ export class Transactions {
     const now = this.#clock();
     const read = jobs.filter(({ snapshot }) => snapshot !== undefined); // The read of others has failed.
     const verdicts = Map.groupBy(read, (job) => round.take(job, now));
-    for (const job of verdicts.get("settled") ?? []) this.#held.delete(job);
+    for (const job of verdicts.get("ended") ?? []) this.#held.delete(job);
     for (const job of verdicts.get("lacking ids") ?? []) this.#requeueWithIds(job);
     const { first = [], later = [] } = Object.groupBy(
       verdicts.get("guessed") ?? [],

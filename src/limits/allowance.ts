@@ -421,7 +421,7 @@ export class Allowance<Of extends Holder> {
     }, now);
     if (outcome.isChange) {
       write.set(usageKey(id), encodeUsage(outcome.usage));
-      const past = pastDay(outcome.settled, outcome.usage);
+      const past = pastDay(outcome.paid, outcome.usage);
       if (past) write.set(dayTotalKey(past.day, id), encodeJson(past.total));
     }
     return { ...outcome, state, unknown: batch.filter((request) => !isOpen(request)), now };

@@ -110,8 +110,8 @@ export interface RefusedRequest<Request> {
 
 /** What a run's transaction does about a holder's usage and waiting requests. */
 export interface RunOutcome<Request> {
-  /** The usage once the debt is settled. */
-  readonly settled: Usage;
+  /** The usage once the debt is paid. */
+  readonly paid: Usage;
   /** The usage afterwards. */
   readonly usage: Usage;
   /** Whether the usage must be written. */
@@ -128,26 +128,26 @@ export interface RunOutcome<Request> {
   readonly waiting: readonly Request[];
 }
 
-/** Decides a run: settles the debt, takes permits, and then refuses the remaining requests or lets them wait. */
+/** Decides a run: pays the debt, takes permits, and then refuses the remaining requests or lets them wait. */
 export function decideRun<Request extends Asking>(
   before: Usage,
   limits: Limits,
   { debt, requests, served, left, mayWait }: Demand<Request>,
   now: number,
 ): RunOutcome<Request> {
-  const settled = settle(before, limits, debt, now);
-  const size = left === undefined ? 0 : nextSize(served, free(roll(settled, now), limits)) - left;
-  const taken = take(settled, limits, { waiting: requests.length, ahead: Math.max(0, size) }, now);
+  const paid = pay(before, limits, debt, now);
+  const size = left === undefined ? 0 : nextSize(served, free(roll(paid, now), limits)) - left;
+  const taken = take(paid, limits, { waiting: requests.length, ahead: Math.max(0, size) }, now);
   const rest = requests.slice(taken.granted);
   const waits = taken.refusal !== undefined && taken.refusal !== "ban" && mayWait(taken.usage, taken.refusal);
   const { refused, refusals, usage } = waits || taken.refusal === undefined
     ? { refused: [], refusals: debt.refusals, usage: taken.usage }
     : refuseAll(rest, taken.usage, limits, taken.refusal, debt.refusals, now);
   return {
-    settled,
+    paid,
     usage,
     // A window that has only moved to `now` is not written, because any reader can move it.
-    isChange: !isSame(usage, roll(before, now)) || !isSame(settled, before),
+    isChange: !isSame(usage, roll(before, now)) || !isSame(paid, before),
     ahead: taken.ahead,
     isDenied: size > 0 && taken.ahead === 0,
     granted: requests.slice(0, taken.granted),
@@ -158,7 +158,7 @@ export function decideRun<Request extends Asking>(
 }
 
 /** Gives permits back and counts refusals. Those of a minute that is over never lead to a ban. */
-function settle(before: Usage, limits: Limits, { returned, refusals }: Debt, now: number): Usage {
+function pay(before: Usage, limits: Limits, { returned, refusals }: Debt, now: number): Usage {
   const usage = returned.reduce(giveBack, before);
   if (refusals.minute !== usage.minute || refusals.count === 0) return usage;
   return refuse(usage, limits, roll(usage, now) === usage ? refusals : { ...refusals, strikes: 0 }, now);

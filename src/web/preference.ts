@@ -34,10 +34,10 @@ export function prefersStrict(prefer: string): boolean {
   return false;
 }
 
-/** Adds Preference-Applied to the response of `respond`, or to its ApiError. */
-export async function withStrictApplied(respond: () => Response | Promise<Response>): Promise<Response> {
+/** Adds Preference-Applied to the response that `make` returns, or to its ApiError. */
+export async function withStrictApplied(make: () => Response | Promise<Response>): Promise<Response> {
   try {
-    const response = ownOf(await respond());
+    const response = ownOf(await make());
     response.headers.set("preference-applied", STRICT);
     return response;
   } catch (error) {

@@ -34,7 +34,7 @@ Deno.test("remove() removes an account and its rows only if the condition holds"
     await call(service, apiKey);
   }
   for (let count = 0; count < 2; count++) await service.accounts.rotate(id, HOUR, NOON);
-  await service.app.settle();
+  await service.app.close();
   const tables = ["accounts", "usage", "api_keys", "usage_days"];
   const counts = () => Promise.all(tables.map((table) => service.countRows(table)));
 
@@ -396,7 +396,7 @@ Deno.test("service keeps what a later version has added to the rows of accounts,
   const { account: { id }, apiKey: key } = await service.createAccount();
   const add = async () => {
     assertEquals((await call(service, key, "POST /v1/things", { json: HAMMER })).status, 201);
-    await service.app.settle();
+    await service.app.close();
   };
   await add();
   const keys = [["accounts", id], ["usage", id], ["ids", "things"]] as const;

@@ -372,7 +372,7 @@ Deno.test("revokeKey() is served 30 times an hour though limits are used up or t
     key = Object(reply.json).apiKey ?? key;
   }
   assertEquals(tally(rotated), { 201: 10 });
-  await service.app.settle();
+  await service.app.close();
   assertEquals((await service.accounts.usage(id)).usedToday, 12);
 });
 
@@ -526,7 +526,7 @@ Deno.test("two processes hold one limit over four keys, exactly", async () => {
 
   assertEquals(tally(replies), { 200: 100, "429 rate_limit_minute": 140 });
   assertEquals(remainders(replies).length, 100);
-  await Promise.all([service, other].map(({ app }) => app.settle()));
+  await Promise.all([service, other].map(({ app }) => app.close()));
   assertEquals((await service.accounts.usage(id)).usedToday, 100);
 });
 

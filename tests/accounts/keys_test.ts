@@ -239,7 +239,7 @@ Deno.test("rotateKey() replaces a leaked key, and charges nothing, while its thi
 
   assertEquals([second.remaining, third.remaining], ["0", "0"]);
   assertEquals(await statusesOf(service, apiKey, second.apiKey, third.apiKey), [401, 401, 429]);
-  await service.app.settle();
+  await service.app.close();
   assertEquals((await service.accounts.usage(id)).usedToday, 3);
 });
 
@@ -255,7 +255,7 @@ Deno.test("rotateKey() is spared ten times an hour, whether it succeeds or not, 
     "400 invalid_request": 1,
     "429 rate_limit_minute": 1,
   });
-  await service.app.settle();
+  await service.app.close();
   const { strikes, refused } = await service.accounts.usage(id);
   assertEquals([strikes, refused], [1, 2]);
 
@@ -274,7 +274,7 @@ Deno.test("rotateKey() allows ten rotations across processes, including one that
   assertEquals(tally(replies), { 201: 10, [LIMITED]: 14 });
   assertEquals(tally(await callAtOnce(3, [service, other, started], apiKey, ROTATE)), { [LIMITED]: 3 });
   assertEquals((await call(started, apiKey)).status, 200);
-  for (const process of [service, other, started]) await process.app.settle();
+  for (const process of [service, other, started]) await process.app.close();
   assertEquals((await service.accounts.usage(id)).usedToday, 28);
 });
 

@@ -259,7 +259,7 @@ class Fixture extends RecordingService {
 
   /** What the account's row counts once everything is given back. */
   async counts(): Promise<[used: number, leased: number]> {
-    await this.time.until(this.app.settle(), 5_000);
+    await this.time.until(this.app.close(), 5_000);
     await this.time.advance(4_000);
     const { used, leased } = await this.other.accounts.usage(this.id);
     return [used, leased];

@@ -23,7 +23,7 @@ Deno.test.each([[60, 1], [300, 2]])(
 
     assertEquals(tally(replies), { 200: minute, "429 rate_limit_minute": 40 });
     if (processes === 1) assertEquals(remainders(replies), upTo(minute));
-    await one.app.settle();
+    await one.app.close();
     const { used, usedToday } = await one.accounts.usage(id);
     assertEquals([used, usedToday], [minute, minute]);
   },
@@ -52,7 +52,7 @@ Deno.test.each([["", 0], [" whose clock is behind", 1_000]])(
     const { account: { id }, apiKey: key } = await service.createAccount("free");
     service.now = MIDNIGHT - 1;
     for (let count = 0; count < 7; count++) await call(service, key);
-    await service.app.settle();
+    await service.app.close();
     service.now = MIDNIGHT;
     if (behind > 0) await admitted(service, key);
 
@@ -73,7 +73,7 @@ Deno.test("service counts toward a ban only requests that arrived five seconds a
   const late = await time.until(callAtOnce(20, [service], apiKey), 1_000);
 
   assertEquals(tally(late), { "429 rate_limit_minute": 20 });
-  await time.until(service.app.settle(), 1_000);
+  await time.until(service.app.close(), 1_000);
   assertEquals((await time.until(service.accounts.usage(id), 1_000)).strikes, 0);
 });
 

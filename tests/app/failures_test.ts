@@ -40,7 +40,7 @@ Deno.test.each<[table: string, isKnown: boolean]>([
     assertEquals(service.errors.map(({ error }) => error), ["CorruptRow"]);
 
     // Transactions in the background would fail requests that join them.
-    await service.app.settle();
+    await service.app.close();
     await service.kv.set(key, before);
     assertEquals(tally(await callAll()), { 200: 5 });
   },
@@ -126,7 +126,7 @@ Deno.test("service charges nothing to a key that it finds after it has returned 
   // Five look the key up, and the others wait for them.
   const replies = await time.until(callAtOnce(9, [service], apiKey), 6_000);
   await time.advance(20_000);
-  await time.until(service.app.settle(), 1_000);
+  await time.until(service.app.close(), 1_000);
 
   assertEquals(tally(replies), { "503 store_unavailable": 9 });
   const reasons = new Set(service.errors.map(({ error, reason }) => `${error}: ${reason}`));

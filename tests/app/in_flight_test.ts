@@ -50,7 +50,7 @@ async function worked<Result>(
   const failed = (error: unknown) => {
     throw error;
   };
-  await inFlight.respond({
+  await inFlight.run({
     ...{ at: performance.now(), ready, failed, finish: (response) => response },
     work: (budget) => whenReady(work(budget), note),
   });
@@ -105,7 +105,7 @@ Deno.test("respond() finishes one response, and reports what fails after its req
   const inFlight = new InFlight(LIMITS);
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
-    inFlight.respond({
+    inFlight.run({
       at: performance.now(),
       ready,
       work: () => pause(ms).then(() => Promise.reject(name)),
@@ -408,7 +408,7 @@ Deno.test.each([["leased", 0], ["committed", 5_000]])(
     assertEquals(refused.headers.get("x-ratelimit-remaining"), "1942");
     await assertError(refused, 503, "overloaded", /Too many bodies are being read/);
     assertEquals((await call(crowd, key)).remaining, 1_941);
-    await crowd.app.settle();
+    await crowd.app.close();
     const { json } = await call(crowd, key, "GET /v1/account");
     assertEquals(Object(json).usage.minute.used, 60);
   },
@@ -423,7 +423,7 @@ Deno.test("service gives back no permit for a rotation that took none, if its bo
   const refused = await call(crowd, key, "POST /v1/account/key", { json: {} });
 
   assertEquals([refused.code, refused.remaining], ["overloaded", 0]);
-  await crowd.app.settle();
+  await crowd.app.close();
   assertEquals((await crowd.accounts.usage(id)).used, 50);
 });
 

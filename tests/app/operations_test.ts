@@ -140,7 +140,7 @@ for (const [target, request, status, without, access, changes = []] of CASES) {
     const after = await tablesOf(service);
     const tables = [...new Set([...before.keys(), ...after.keys()])];
     assertEquals(tables.filter((table) => before.get(table) !== after.get(table)).sort(), changes);
-    await service.app.settle();
+    await service.app.close();
     const usage = await service.accounts.usage(id);
     assertEquals([usage.used, usage.usedToday], payer === "key" ? [2, 2] : [1, 1]);
     const leftThen = await leftOfAddress(service);

@@ -258,7 +258,7 @@ Deno.test("Ids skips no id, even after a restart, if a single process draws them
   for (let start = 0; start < 5; start++) {
     const { ids } = new Drawing(kv);
     for (let count = 0; count < 7 * (start + 1); count++) drawn.push(await ids.next());
-    await ids.settle();
+    await ids.close();
   }
 
   assertEquals(drawn, upTo(drawn.length));
@@ -274,7 +274,7 @@ Deno.test("Ids draws each id once, in ascending order per process, even after on
   }
 
   const atOnce = await Promise.all([one.draw(200), two.draw(200)]);
-  await one.ids.settle();
+  await one.ids.close();
   const last = [...await two.draw(50), ...await new Drawing(kv).draw(50)];
 
   assertEquals(new Set([...inTurn, ...atOnce, last].flat()).size, 700);
@@ -297,7 +297,7 @@ Deno.test("Ids.next() draws from the range that is left while the next one canno
   assert(await time.until(ids.next(), 1_000) > 16);
 });
 
-Deno.test("Ids.settle() gives back only ids above those that another process has taken", async () => {
+Deno.test("Ids.close() gives back only ids above those that another process has taken", async () => {
   await using time = new VirtualTime();
   const kv = new FakeKv();
   const [one, two] = [new Drawing(kv), new Drawing(kv)];
@@ -307,9 +307,9 @@ Deno.test("Ids.settle() gives back only ids above those that another process has
   await time.advance(0); // It has taken a second range, and has some of the first one left.
 
   const before = kv.value(...IDS);
-  await two.ids.settle();
+  await two.ids.close();
   assertEquals(kv.value(...IDS), before);
-  await one.ids.settle();
+  await one.ids.close();
 
   assertEquals(kv.value(...IDS), encodeJson({ next: 33 }));
 });
@@ -321,7 +321,7 @@ Deno.test("Ids draws ids that were given back first, lowest first, and returns t
   for (const id of [4, 2, 5]) one.ids.giveBack(id);
 
   assertEquals([drawn, await one.draw(2)], [upTo(5), [2, 4]]);
-  await one.ids.settle();
+  await one.ids.close();
   assertEquals(await new Drawing(kv).ids.next(), 5);
 });
 

@@ -381,7 +381,7 @@ Deno.test("service stores no API key in any row", async () => {
   await using service = await operator.serve();
   const created = keys.map((key) => addThing(service, key, "Hammer", { "idempotency-key": "a" }));
   assertEquals((await Promise.all(created)).map(({ status }) => status).sort(), [201, 201, 401, 401]);
-  await service.app.settle();
+  await service.app.close();
 
   const rows = await Array.fromAsync(service.kv.list({ prefix: [] }));
 

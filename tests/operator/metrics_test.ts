@@ -100,7 +100,7 @@ Deno.test("GET /metrics counts requests, admissions, refusals and bans of its ow
   for (let ban = 0; ban < 2; ban++) {
     service.now += 300_000;
     assertEquals((await call(service, free)).status, 200);
-    await service.app.settle();
+    await service.app.close();
   }
   assertEquals((await samplesOf(service)).get("bans_total"), after.get("bans_total"));
 });

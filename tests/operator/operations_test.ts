@@ -54,7 +54,7 @@ Deno.test("operators change nothing of a closed account: every such operation re
   await using service = await OperatedService.open();
   const { account: { id }, apiKey } = await service.createAccount("free");
   await call(service, apiKey);
-  await service.app.settle();
+  await service.app.close();
   await service.accounts.close(id);
   const stateOf = async () => [await service.accounts.find(id), await service.accounts.usage(id)];
   const before = await stateOf();
@@ -215,7 +215,7 @@ Deno.test("service logs wrong operator tokens in one line a second, with their n
   assertEquals(service.events.slice(1), [line("192.0.2.2", 61)]);
   await service.time.advance(5_000);
   for (const address of ["192.0.2.4", "192.0.2.5"]) await send(address, `POST ${ACCOUNTS}`);
-  await service.app.settle();
+  await service.app.close();
 
   assertEquals(service.events.slice(2), [line("192.0.2.4", 1), line("192.0.2.5", 1)]);
 });

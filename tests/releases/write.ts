@@ -52,7 +52,7 @@ await service.fetch("PATCH /v1/pets/2", { key, json: { status: "sold" } });
 await service.fetch("POST /v1/pets", { key, json: REX, headers: ONCE });
 await service.fetch("POST /v1/messages", { key, json: { message: "Hello" } });
 for (let count = 0; count < 3; count++) await service.fetch("GET /v1/pets", { key: bannedKey });
-await service.app.settle();
+await service.app.close();
 
 const rows: Row[] = [];
 for await (const { key, value } of service.kv.list({ prefix: [] })) {

@@ -101,7 +101,7 @@ Deno.test("createThing() gives the id of a replay and of a refused request to th
   await outcomes(workshop, [...ALIKE, ...OTHERS, ...ALIKE]);
 
   assertEquals(await workshop.add({}, {}), [2, 3]);
-  await workshop.app.settle();
+  await workshop.app.close();
   await using later = workshop.beside();
   assertEquals(await later.add({}), [4]);
 });

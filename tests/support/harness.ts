@@ -157,7 +157,7 @@ export class Harness implements AsyncDisposable {
   /** Stops as the service does. Throws if a response differed from its declaration, or an unexpected error occurred. */
   async stop(): Promise<void> {
     await this.#inFlight.stop();
-    await this.app.settle();
+    await this.app.close();
     for (const problem of await Promise.all(this.#checks)) if (problem !== undefined) throw problem;
     const [error] = this.expectsErrors ? [] : this.errors;
     if (error) throw new Error(`The service failed: ${JSON.stringify(error)}`);
