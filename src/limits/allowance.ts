@@ -106,7 +106,7 @@ export interface PermitRequest extends Asking {
 export const UNDECIDED: unique symbol = Symbol("undecided");
 
 /** What the allowances of a process share. */
-export interface Shared<Of extends Holder> {
+export interface AllowanceContext<Of extends Holder> {
   readonly holders: Holders<Of>;
   readonly transactions: Transactions;
   readonly commits: Store["commits"];
@@ -124,7 +124,7 @@ interface Waiting extends Omit<PromiseWithResolvers<Decision | typeof UNDECIDED>
 
 /** One holder's permits in one process. */
 export class Allowance<Of extends Holder> {
-  readonly #shared: Shared<Of>;
+  readonly #context: AllowanceContext<Of>;
   #known: Known<Of>;
   #lease: Lease | undefined;
   #debt: Debt = NO_DEBT;
@@ -138,8 +138,8 @@ export class Allowance<Of extends Holder> {
   #retryAt = -Infinity;
 
   /** The state was read at `at` or later, on the `performance.now()` clock. */
-  constructor(shared: Shared<Of>, state: HolderState<Of>, at: number) {
-    this.#shared = shared;
+  constructor(context: AllowanceContext<Of>, state: HolderState<Of>, at: number) {
+    this.#context = context;
     this.#known = firstSeen(state, at);
   }
 
@@ -191,13 +191,13 @@ export class Allowance<Of extends Holder> {
 
   /** Decides on a request; undefined if only a transaction can decide. */
   decideFromMemory(request: Asking): Decision | undefined {
-    const now = this.#shared.clock();
+    const now = this.#context.clock();
     const lease = this.#leaseAt(now);
     if (lease === undefined) return this.#refuse(now, request);
     lease.used++;
     lease.left--;
     this.#lately.handedOut++;
-    this.#shared.keep(this);
+    this.#context.keep(this);
     if (lease.left < lease.low) this.#start();
     const { holder, usage } = this.#known.state;
     return this.#decision(usage, holder.limits, lease.left, undefined, now);
@@ -206,7 +206,7 @@ export class Allowance<Of extends Holder> {
   /** The limits as this process knows them, for a request that is not charged. */
   peek(): Decision {
     const { usage, usageRow, holder: { limits } } = this.#known.state;
-    const now = this.#shared.clock();
+    const now = this.#context.clock();
     return decisionOn(this.usageWithoutLease(usage, usageRow), limits, 0, this.#certainRefusal(now), now);
   }
 
@@ -219,7 +219,7 @@ export class Allowance<Of extends Holder> {
     const isFirst = this.#queue.length === 0;
     return new Promise((resolve, reject) => {
       this.#queue.push({ ...request, resolve, reject });
-      this.#shared.keep(this);
+      this.#context.keep(this);
       // If others already wait for permits of other processes, the next tick starts a run.
       if (isFirst) this.#start();
     });
@@ -228,13 +228,13 @@ export class Allowance<Of extends Holder> {
   /** Gives back a used permit, in the epoch and minute of the decision that granted it. */
   giveBack({ epoch, minute }: Decision): void {
     this.#debt = owing(this.#debt, { epoch, minute: minuteOf(minute), size: 0, unused: 1 });
-    this.#shared.keep(this);
+    this.#context.keep(this);
     if (this.#queue.length > 0) this.#start();
   }
 
   /** Begins a run if one is due. Call this every few dozen ms while the allowance is active. */
   tick(): void {
-    if (this.#running === undefined && this.#isDue(this.#shared.clock())) this.#start();
+    if (this.#running === undefined && this.#isDue(this.#context.clock())) this.#start();
   }
 
   /** Writes everything, and resolves when that is done or has failed. The lease is given back if `isSettling`. */
@@ -284,7 +284,7 @@ export class Allowance<Of extends Holder> {
 
   /** How long a lease is kept, in ms. A shared row is written less often, so that fewer commits conflict. */
   get #life(): number {
-    const { ms } = this.#shared.commits;
+    const { ms } = this.#context.commits;
     const life = this.#isShared ? Math.max(1_000, 20 * ms) : Math.max(250, 8 * ms);
     return Math.min(life, Math.max(MAX_LEASE_AGE / 2, MAX_LEASE_AGE - 4 * ms));
   }
@@ -308,7 +308,7 @@ export class Allowance<Of extends Holder> {
       // A transaction begins the ban.
       if (isStrike && usage.strikes + strikes >= strikesToBan(limits)) return undefined;
       this.#debt = debt;
-      this.#shared.keep(this);
+      this.#context.keep(this);
     }
     return this.#decision(usage, limits, 0, refusal, now);
   }
@@ -335,7 +335,7 @@ export class Allowance<Of extends Holder> {
   }
 
   #isOver(lease: Lease, state: HolderState<Of>, now: number): boolean {
-    return this.#shared.isSettling || performance.now() - lease.takenAt > this.#life ||
+    return this.#context.isSettling || performance.now() - lease.takenAt > this.#life ||
       !isLeaseOf(lease, state, now);
   }
 
@@ -349,8 +349,8 @@ export class Allowance<Of extends Holder> {
       let isWaiting: boolean;
       do {
         isWaiting = await this.#run();
-        if (isWaiting && this.#debt.returned.length === 0 && !this.#shared.isSettling) return; // Until the next tick.
-      } while (this.#shared.isSettling ? this.#owes : this.#isDue(this.#shared.clock()));
+        if (isWaiting && this.#debt.returned.length === 0 && !this.#context.isSettling) return; // Until the next tick.
+      } while (this.#context.isSettling ? this.#owes : this.#isDue(this.#context.clock()));
     } finally {
       this.#running = undefined; // Nothing can happen between the last question and this.
     }
@@ -358,7 +358,7 @@ export class Allowance<Of extends Holder> {
 
   /** Runs one transaction. Resolves to whether requests wait for permits to be given back. Never rejects. */
   async #run(): Promise<boolean> {
-    const { transactions } = this.#shared;
+    const { transactions } = this.#context;
     const at = performance.now();
     const begun = this.#queue.length;
     const batch: Waiting[] = [];
@@ -384,8 +384,8 @@ export class Allowance<Of extends Holder> {
   /** The rows that a run reads, or their known values. */
   #reads(): readonly (Deno.KvKey | KnownRow)[] {
     const { state: { holder: { id }, holderRow, usageRow }, seenAt } = this.#known;
-    const keys = stateKeys(this.#shared.holders, id);
-    const isOld = performance.now() - seenAt > this.#shared.commits.ms / 2;
+    const keys = stateKeys(this.#context.holders, id);
+    const isOld = performance.now() - seenAt > this.#context.commits.ms / 2;
     if (this.#isShared && isOld) return keys;
     const entries = keys.length > 1 ? [holderRow, usageRow] : [usageRow];
     return keys.map((key, index) => ({ key, entry: entries[index] ?? null }));
@@ -397,7 +397,7 @@ export class Allowance<Of extends Holder> {
    */
   #writeRun(batch: Waiting[], rows: Rows, write: Write, now: number): Run<Of> | undefined {
     batch.push(...this.#queue.splice(0));
-    const { holders } = this.#shared;
+    const { holders } = this.#context;
     const { id } = this.holder;
     const entries = stateKeys(holders, id).map((key) => rows.get(key));
     const state = decodeState(holders, id, entries, this.#known.state);
@@ -411,7 +411,7 @@ export class Allowance<Of extends Holder> {
       holders.isOpenedBy(holder, credential, now) && (isAwaited?.() ?? true);
     const { since, granted, handedOut } = this.#lately;
     const requests = batch.filter(isOpen);
-    const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#shared.isSettling;
+    const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#context.isSettling;
     const outcome = decideRun(usage, holder.limits, {
       debt: this.#sent,
       requests,
@@ -436,7 +436,7 @@ export class Allowance<Of extends Holder> {
     this.#debt = { returned: [], refusals: counted(this.#debt.refusals) };
     const lease = this.#lease;
     if (lease === undefined) return;
-    const { isSettling } = this.#shared;
+    const { isSettling } = this.#context;
     const isInUse = this.#lately.handedOut > 0 && isLeaseOf(lease, state, now) &&
       state.usage.noLeasesUntil <= now && !isSettling;
     if (isWaitedFor || (this.#isOver(lease, state, now) && !isInUse)) {
@@ -458,10 +458,10 @@ export class Allowance<Of extends Holder> {
     const { limits } = state.holder;
     this.#sent = NO_DEBT;
     this.learn(state, at);
-    const after = decodeState(this.#shared.holders, state.holder.id, rows.map(({ entry }) => entry), state);
+    const after = decodeState(this.#context.holders, state.holder.id, rows.map(({ entry }) => entry), state);
     if (after) this.learn(after, at, true);
     this.#debt = { ...this.#debt, refusals: merged(this.#debt.refusals, counted(run.refusals)) };
-    if (usage.bannedUntil > state.usage.bannedUntil) this.#shared.banned(state.holder.id, usage.bannedUntil);
+    if (usage.bannedUntil > state.usage.bannedUntil) this.#context.banned(state.holder.id, usage.bannedUntil);
     this.#extendLease(run, limits);
     this.#lately = { since: performance.now(), granted: granted.length, handedOut: 0 };
     const { left } = this;
@@ -488,7 +488,7 @@ export class Allowance<Of extends Holder> {
     this.#known = { ...this.#known, seenAt: -Infinity };
     this.#retryAt = performance.now() + PAUSE;
     for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(error);
-    if (this.#shared.isSettling) this.#drop([]);
+    if (this.#context.isSettling) this.#drop([]);
   }
 
   /** Drops everything, because the holder no longer exists, or nothing can be written any more. */

@@ -1,6 +1,6 @@
 import { BoundedMap } from "../base/mod.ts";
 import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
-import { Allowance, type PermitRequest, type Shared, UNDECIDED } from "./allowance.ts";
+import { Allowance, type AllowanceContext, type PermitRequest, UNDECIDED } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
 import type { LimitMetrics } from "./metrics.ts";
 import type { Decision, Usage } from "./usage.ts";
@@ -25,7 +25,7 @@ export interface PermitsOptions<Of extends Holder> {
 
 /** The allowances of a process: one for each holder that it knows. */
 export class Permits<Of extends Holder> {
-  readonly #shared: Shared<Of> & { isSettling: boolean };
+  readonly #context: AllowanceContext<Of> & { isSettling: boolean };
   /** The most recently used, by holder ID. */
   readonly #known: BoundedMap<string, Allowance<Of>> = new BoundedMap(MAX_KNOWN);
   /** Those with something to write or to wait for, by holder ID. */
@@ -35,7 +35,7 @@ export class Permits<Of extends Holder> {
 
   constructor({ store, transactions, holders, clock, metrics, banned }: PermitsOptions<Of>) {
     const { commits } = store;
-    this.#shared = {
+    this.#context = {
       ...{ holders, transactions, commits, clock },
       isSettling: false,
       keep: (allowance) => this.#keep(allowance),
@@ -67,7 +67,7 @@ export class Permits<Of extends Holder> {
     const { id } = state.holder;
     const known = this.of(id);
     known?.learn(state, at);
-    const allowance = known ?? new Allowance(this.#shared, state, at);
+    const allowance = known ?? new Allowance(this.#context, state, at);
     this.#known.set(id, allowance);
     return allowance;
   }
@@ -81,7 +81,7 @@ export class Permits<Of extends Holder> {
    * @throws {CorruptRow}
    */
   admit(id: string, credential: string = ""): Promise<Decision | undefined> {
-    const { clock, holders } = this.#shared;
+    const { clock, holders } = this.#context;
     const request = { credential, now: clock(), at: performance.now() };
     return retried(async () => {
       const known = this.of(id);
@@ -97,7 +97,7 @@ export class Permits<Of extends Holder> {
     const { credential, now, at } = request;
     if (!known.isKnown) return false;
     if (at - known.readAt < CERTAIN_FOR) return true;
-    return this.#shared.holders.isOpenedBy(known.holder, credential, now) &&
+    return this.#context.holders.isOpenedBy(known.holder, credential, now) &&
       known.outlook(request) !== "refuse";
   }
 
@@ -117,9 +117,9 @@ export class Permits<Of extends Holder> {
    * other processes keep waiting.
    */
   async settle(): Promise<void> {
-    this.#shared.isSettling = true;
+    this.#context.isSettling = true;
     await Promise.all([...this.#active.values()].map((allowance) => allowance.settle()));
-    this.#shared.isSettling = false;
+    this.#context.isSettling = false;
     this.#forgetIdle();
   }
 
