@@ -3,7 +3,7 @@ import type { Backend } from "./backend.ts";
 import { decodeJson, type Entry } from "./row.ts";
 
 /** How the keys of rows begin that belong to the backend: its markers, and the row of its probe. */
-export const COMMITS = "commits";
+export const MARKERS = "commits";
 
 /** Others remove a marker that is older than this, in ms. */
 const ABANDONED_AFTER = DAY;
@@ -19,7 +19,7 @@ export async function sweepMarkers(
   now: number,
   isOwn: (marker: Entry) => boolean = () => false,
 ): Promise<boolean> {
-  const markers = await backend.list({ start: [COMMITS, ""], end: [COMMITS, "~"] }, MAX_MARKERS);
+  const markers = await backend.list({ start: [MARKERS, ""], end: [MARKERS, "~"] }, MAX_MARKERS);
   const isAbandoned = (marker: Entry) =>
     !isOwn(marker) && now - decodeJson<{ readonly at: number }>(marker).at > ABANDONED_AFTER;
   const abandoned = markers.filter(isAbandoned).slice(0, backend.maxChecks);

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { COMMITS, sweepMarkers } from "./abandoned.ts";
+import { MARKERS, sweepMarkers } from "./abandoned.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -29,7 +29,7 @@ export const MEMORY = ":memory:";
 
 /** Maximum number of checks in one commit. */
 const MAX_CHECKS = 100;
-const PROBE: Deno.KvKey = [COMMITS, "probe"];
+const PROBE: Deno.KvKey = [MARKERS, "probe"];
 const SMALL = encodeJson({});
 /** Takes about as much room as the largest row that KV stores. */
 const LARGE = encodeJson({ filler: "0".repeat(65_000) });

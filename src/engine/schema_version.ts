@@ -1,4 +1,4 @@
-import { COMMITS } from "./abandoned.ts";
+import { MARKERS } from "./abandoned.ts";
 import type { Backend } from "./backend.ts";
 import { AGAIN, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
@@ -97,7 +97,7 @@ export class SchemaVersion {
 }
 
 /** Ranges of all rows that do not belong to the backend. Another process may set those before the schema version. */
-const ROWS = [{ start: [], end: [COMMITS] }, { start: [COMMITS, "~"], end: [true, true] }] as const;
+const ROWS = [{ start: [], end: [MARKERS] }, { start: [MARKERS, "~"], end: [true, true] }] as const;
 
 /**
  * Reads the version of the rows. An empty KV gets the oldest known version, which earlier releases know, too, if `create`

@@ -1,5 +1,5 @@
 import { HOUR } from "../../base/mod.ts";
-import { COMMITS } from "../abandoned.ts";
+import { MARKERS } from "../abandoned.ts";
 import { type Build, CommitInDoubt, type CommitResult, REFUSED } from "../backend.ts";
 import { StoreUnavailable } from "../deadline.ts";
 import { decodeJson, encodeJson, type Entry, getRows, MAX_KEYS, versionstampOf } from "../row.ts";
@@ -83,7 +83,7 @@ export class Markers {
   async clear(): Promise<void> {
     await this.#connection.run("write", (kv) => {
       const operation = kv.atomic();
-      for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([COMMITS, this.#process, lane]);
+      for (let lane = 1; lane <= this.#lanes; lane++) operation.delete([MARKERS, this.#process, lane]);
       return operation.commit();
     });
   }
@@ -98,7 +98,7 @@ export class Markers {
     const [fence] = this.#free.length === 0 ? this.#fences : [];
     if (fence) await fence();
     const lane = this.#free.pop() ??
-      { key: [COMMITS, this.#process, ++this.#lanes], versionstamp: null, setAt: 0 };
+      { key: [MARKERS, this.#process, ++this.#lanes], versionstamp: null, setAt: 0 };
     if (Math.abs(this.#clock() - lane.setAt) > FRESH_FOR) lane.versionstamp = null;
     if (lane.versionstamp === null) await this.#open(lane);
     return lane;
