@@ -55,7 +55,8 @@ export function metricsOperation(
       gauge(`${prefix}requests_capacity`, "Maximum number of requests in flight.", inFlight.capacity),
       ...(eventLoopDelay ? [gauge(`${prefix}event_loop_delay_seconds`, DELAY, eventLoopDelay.take())] : []),
       gauge(`${prefix}leases`, "Leases held.", held.leases),
-      gauge(`${prefix}leased_places`, "Permits left in those leases.", held.permits),
+      gauge(`${prefix}leased_permits`, "Permits left in those leases.", held.permits),
+      gauge(`${prefix}leased_places`, "The former name of leased_permits.", held.permits),
       ...ofParts.flat(),
       ...(bytes === undefined
         ? []

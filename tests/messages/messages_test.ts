@@ -332,7 +332,14 @@ Deno.test.each<[string, () => Promise<never>]>([["fails", fail], ["does not resp
 
     assertEquals(response.status, 200);
     const gauges = [...(await response.text()).matchAll(/^# TYPE thing_store_(\w+) gauge$/gm)];
-    const names = ["build_info", "requests_in_flight", "requests_capacity", "leases", "leased_places"];
+    const names = [
+      "build_info",
+      "requests_in_flight",
+      "requests_capacity",
+      "leases",
+      "leased_permits",
+      "leased_places",
+    ];
     assertEquals(gauges.map(([, name]) => name), names);
     assertMatch(await (await metrics()).text(), /^thing_store_kv_failures_total\{operation="read"\} [1-9]/m);
     await time.advance(10_000);

@@ -157,9 +157,9 @@ Deno.test("GET /metrics returns the leases held, the load and the start, and no 
   assertEquals(samples.get(`build_info{version="${manifest.version}",schema="1"}`), 1);
   const load = ["requests_in_flight", "requests_capacity", "event_loop_delay_seconds"];
   assertEquals(load.map((name) => samples.get(name)), [1, 10_000, 0.25]);
-  // The second request has used a place.
-  const gauges = ["leases", "leased_places", "kv_file_bytes"];
-  assertEquals(gauges.map((name) => samples.get(name)), [1, leased - 1, undefined]);
+  // The second request has used a permit.
+  const gauges = ["leases", "leased_permits", "leased_places", "kv_file_bytes"];
+  assertEquals(gauges.map((name) => samples.get(name)), [1, leased - 1, leased - 1, undefined]);
   const valueOf = (name: string) => Number(RegExp(`^${name} (\\d+(?:\\.\\d+)?)$`, "m").exec(text)?.[1]);
   assertEquals(valueOf("process_start_time_seconds"), performance.timeOrigin / 1_000);
   assertGreater(valueOf("process_resident_memory_bytes"), 1_000_000);
