@@ -39,6 +39,9 @@ export function exists(of: Resource, field: string, options: ExistsOptions = {})
     return (declared) => counted(of, field, declared, { errors, itemOf, requireItem });
   }
   return () => ({
+    ...(onDelete !== "keep" && {
+      fault: `must have "refuse" or "keep" as onDelete of exists(${of.name}, ${field}), not ${onDelete}`,
+    }),
     ...{
       name: `exists(${of.name}, ${field}, keep)`,
       field,
@@ -139,6 +142,9 @@ export function unique(field: string, { among }: UniqueOptions = {}): HookOf {
         rows: { creation: 1, change: 2, deletion: 1 },
         valueBytes: ID_BYTES,
       },
+      ...(among !== undefined && !["owner", "everyone"].includes(among) && {
+        fault: `must have "owner" or "everyone" as among of unique(${field}), not ${among}`,
+      }),
       ...(readableBy === "owner" && among === undefined && {
         fault:
           `must say among whose items ${field} is unique: among: "owner", or among: "everyone", which keeps what is ` +

@@ -249,8 +249,12 @@ function* faultsOfRows({ rows }: Hooks): Generator<string> {
   }
 }
 
+/** Those whose changes rules are asked about. */
+const ACTORS = ["account", "operator", "service"] as const;
+
 function* faultsOfRules(resource: Resource, now: number): Generator<string> {
-  for (const rule of resource.rules) {
+  for (const [index, rule] of resource.rules.entries()) {
+    if (!rule.check && !rule.checkDeletion) yield `must have a check or a checkDeletion in rule ${index + 1}`;
     const { put, delete: deletion } = errorsOfRule(rule);
     for (const error of [...put, ...deletion]) {
       if (isClientError(error)) continue;
@@ -259,17 +263,20 @@ function* faultsOfRules(resource: Resource, now: number): Generator<string> {
   }
   const { fields, examples, changed } = resource;
   const item = { id: 1, ...withDefaults(fields, examples.item) };
-  const added = faultOfExample(resource, { by: "account", now, after: item });
-  if (added !== undefined) yield `has an example that breaks a rule: ${added}`;
-  for (const by of ["account", "operator", "service"] as const) {
+  const after = changed(item, examples.change);
+  for (const made of [{ after: item }, { before: item, after }]) {
+    // A rule may leave it to some of them.
+    const [fault, ...others] = ACTORS.map((by) => faultOfExample(resource, { by, now, ...made }));
+    if (fault !== undefined && !others.includes(undefined)) {
+      yield `has an example that breaks a rule: ${fault}`;
+    }
+  }
+  for (const by of ACTORS) {
     const kept = faultOfExample(resource, { by, now, before: item, after: item });
     if (kept === undefined) continue;
     yield `has a rule that refuses an item as it is, which would excuse all changes of it: ${kept}. Let it refuse only what ` +
       "differs between item and before";
   }
-  const after = changed(item, examples.change);
-  const patched = faultOfExample(resource, { by: "account", now, before: item, after });
-  if (patched !== undefined) yield `has an example that breaks a rule: ${patched}`;
 }
 
 /** What rules say about an example; undefined also if they need the time, because an example does not keep up with it. */

@@ -310,6 +310,10 @@ Deno.test.each<[fault: string, Changes]>([
     withHook({ keys: () => [] }),
   ],
   ["must have a whole number as the rows of the hook mine, not 1.5", withHook({ rows: 1.5 })],
+  ["must have a check or a checkDeletion in rule 1", { rules: [{}] }],
+  ['must have "owner" or "everyone" as among of unique(name), not all', {
+    extend: [unique("name", { among: untyped("all") })],
+  }],
   [
     'must say among whose items name is unique: among: "owner", or among: "everyone", which keeps what is stored, but ' +
     "tells an account which values others have",
@@ -357,6 +361,11 @@ Deno.test("openCollections() refuses resources with the same rows or in the wron
 
   assertEquals(await refusalOf(store, [THINGS, THINGS]), same);
   assertEquals(await refusalOf(store, [cups(REFERRING), THINGS]), later);
+  const misspelt = { ...REFERRING, extend: [exists(THINGS, "thingId", { onDelete: untyped("cascade") })] };
+  assertEquals(
+    await refusalOf(store, [THINGS, cups(misspelt)]),
+    'The resource cups must have "refuse" or "keep" as onDelete of exists(things, thingId), not cascade.',
+  );
   assertEquals(await refusalOf(store, numbered(10)), "There can be at most 9 resources.");
   assertEquals(await refusalOf(store, numbered(9)), "");
   for (const title of ["", "3D Cups", "  "]) {

@@ -71,11 +71,10 @@ export const INVOICES: Resource<Invoice> = resource({
       checkDeletion: ({ before }) => before.state === "draft" ? undefined : "Only a draft can be deleted.",
     },
     {
-      error: INVOICE_STATE,
-      check: ({ item, before, by }) =>
-        before && before.state !== "draft" && by === "account" && item.totalCents !== before.totalCents
-          ? "The field totalCents can only be changed in a draft."
-          : undefined,
+      check: ({ item: { paidCents, totalCents } }) =>
+        paidCents <= totalCents
+          ? undefined
+          : "The field totalCents must not be less than what has been paid.",
     },
   ],
   extend: [unique("number", { among: "owner" })],

@@ -30,9 +30,8 @@ export const PAYMENTS: Resource<Payment> = resource({
   writableBy: "operator",
   rules: [{
     check: ({ item, before, by }) =>
-      before && item !== before && by !== "service"
-        ? "The field cents and all others must stay as they are."
-        : undefined,
+      by === "service" || item === before ? undefined : "The field cents is set by paying the invoice alone.",
+    checkDeletion: ({ by }) => by === "service" ? undefined : "The field cents and its payment stay.",
   }],
   extend: [exists(INVOICES, "invoiceId")],
   examples: { item: { invoiceId: 1, cents: 12_000 }, change: {} },
