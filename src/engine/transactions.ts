@@ -41,6 +41,8 @@ import { nameOf } from "./versions.ts";
  *                   rows
  *     #requeue()    held → waiting: a job that had no room, that needs other rows, whose rows must be read again, or that
  *                   was refused
+ *     #refill()     held → waiting, once this process has new ids for a job that has drawn in vain; until then, it is in
+ *                   neither state, and has no rows
  *     otherwise     held → done: the caller gets the result or the error
  *
  * Which rows a job needs is known only once it decides, because the content of one row can lead to another:
@@ -257,7 +259,7 @@ export class Transactions {
     const read = jobs.filter(({ snapshot }) => snapshot !== undefined); // The read of others has failed.
     const verdicts = Map.groupBy(read, (job) => round.take(job, now));
     for (const job of verdicts.get("ended") ?? []) this.#held.delete(job);
-    for (const job of verdicts.get("lacking ids") ?? []) this.#requeueWithIds(job);
+    for (const job of verdicts.get("lacking ids") ?? []) this.#refill(job);
     const { first = [], later = [] } = Object.groupBy(
       verdicts.get("guessed") ?? [],
       ({ guesses }) => guesses === 1 ? "first" : "later",
@@ -343,11 +345,14 @@ export class Transactions {
     if (again.length > 0) await this.#requeueLater(again);
   }
 
-  /** Moves a job back to the waiting ones once this process has ids for it. */
-  async #requeueWithIds(job: Job): Promise<void> {
+  /** Moves a job back to the waiting ones once this process has ids for it, unless others have used them up for too long. */
+  async #refill(job: Job): Promise<void> {
     this.#held.delete(job);
     try {
       await job.lacking?.refill();
+      if (performance.now() > job.started + KV_DEADLINE) {
+        throw new StoreUnavailable("Others use up all new ids");
+      }
       this.#requeue([job]);
     } catch (error) {
       this.#fail([job], error);
