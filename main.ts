@@ -174,13 +174,13 @@ function stopOnSignal(stop: (stop: Stop) => void): void {
 
 /** Logs every error and rejection that nobody handles, such as that of a part's timer. Calls `stop` at the first. */
 function stopOnUnhandledError(stop: (stop: Stop) => void, log: (error: unknown) => void): void {
-  function note(event: Event, error: unknown): void {
+  function unhandled(event: Event, error: unknown): void {
     event.preventDefault(); // Otherwise, Deno ends the process.
     log(error);
     stop({ reason: "unhandled", code: 1 });
   }
-  addEventListener("error", (event) => note(event, event.error));
-  addEventListener("unhandledrejection", (event) => note(event, event.reason));
+  addEventListener("error", (event) => unhandled(event, event.error));
+  addEventListener("unhandledrejection", (event) => unhandled(event, event.reason));
 }
 
 /** Revokes access to files. Once KV is open and the server listens, the service opens no more. */

@@ -2,7 +2,7 @@ import { BoundedMap, whenReady } from "../base/mod.ts";
 import {
   batched,
   decodeJson,
-  noteVersion,
+  raiseVersion,
   type Store,
   type VersionRow,
   versionstampOf,
@@ -146,7 +146,7 @@ export class ApiKeys {
     const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(ACCOUNTS, id))];
     const [versionRow = null, ...rows] = await this.#store.getMany(keys);
     const version = versionstampOf(versionRow);
-    noteVersion(this.#accounts, version);
+    raiseVersion(this.#accounts, version);
     return ids.map((id, index) => () => {
       const state = decodeState(ACCOUNTS, id, rows.slice(2 * index, 2 * index + 2));
       if (state === undefined) return null;

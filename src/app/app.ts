@@ -106,7 +106,7 @@ export function createApp(options: AppOptions): App {
     const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
     const { isForMonitoring = false, timeoutMs } = operation ?? {};
     if (inFlight.isStopping && !isForMonitoring) {
-      inFlight.noteRefusal();
+      inFlight.restartQuiet();
       return done(errorResponse(STOPPING));
     }
     if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));

@@ -169,8 +169,8 @@ export class InFlight {
     this.#stopTimer();
   }
 
-  /** Notes that a request was refused because the service is stopping: its client may send another. */
-  noteRefusal(): void {
+  /** Call if a request is refused because the service is stopping: its client may send another. */
+  restartQuiet(): void {
     this.#lastActive = performance.now();
   }
 

@@ -103,4 +103,4 @@ export {
   type Write,
 } from "./transaction.ts";
 export { Transactions } from "./transactions.ts";
-export { nameOf, noteVersion, type VersionRow, Versions } from "./versions.ts";
+export { nameOf, raiseVersion, type VersionRow, Versions } from "./versions.ts";

@@ -9,7 +9,7 @@ import {
   type Value,
   type Write,
 } from "./transaction.ts";
-import { nameOf, noteVersion, type VersionRow } from "./versions.ts";
+import { nameOf, raiseVersion, type VersionRow } from "./versions.ts";
 
 /** Keys by name. */
 export type Keys = ReadonlyMap<string, Deno.KvKey>;
@@ -302,7 +302,7 @@ export class Round {
 
   /** Resolves its jobs' calls after the commit has applied. */
   resolve(versionstamp: string): void {
-    for (const row of this.#bumps) noteVersion(row, versionstamp);
+    for (const row of this.#bumps) raiseVersion(row, versionstamp);
     for (const { job, resolve, hasWritten, used } of this.contributions) {
       resolve({ committed: hasWritten, rows: this.#rowsOf(job, versionstamp) }, used);
     }

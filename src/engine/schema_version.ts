@@ -66,7 +66,7 @@ export class SchemaVersion {
    *
    * @throws {Superseded} if this release does not support that version, or if the row has another revision than before.
    */
-  note(row: Entry | null): void {
+  learn(row: Entry | null): void {
     const { oldest, newest } = this.#known;
     const { version, revision = 0 } = contentOf(row);
     const isKnown = typeof version === "number" && version >= oldest && version <= newest;
@@ -117,7 +117,7 @@ export async function requireSchema(
     const rows = await Promise.all(ROWS.map((range) => backend.list(range, 1)));
     const [row = null] = await backend.getMany([SCHEMA]);
     if (row !== null) {
-      schema.note(row);
+      schema.learn(row);
       return schema;
     }
     if (rows.flat().length > 0) throw new Error(FOREIGN);

@@ -104,7 +104,7 @@ export class Store {
       this.metrics.kvConflicts.add(1);
       const [schema = null, ...rows] = result.rows;
       const hasMoved = versionstampOf(schema) !== check.versionstamp;
-      if (hasMoved) this.schema.note(schema);
+      if (hasMoved) this.schema.learn(schema);
       const isLost = checks.some(({ versionstamp }, index) =>
         versionstampOf(rows[index] ?? null) !== versionstamp
       );

@@ -333,7 +333,7 @@ export class Transactions {
    */
   async #retry(jobs: readonly Job[], shown: Snapshot): Promise<void> {
     const changed = jobs.filter((job) => hasChanged(job, shown));
-    for (const job of changed) this.#noteFound(job, shown);
+    for (const job of changed) this.#rememberFound(job, shown);
     const losers = new Set(changed.length > 0 ? changed : jobs); // If nothing has changed, the reason is unknown.
     for (const job of losers) job.losses++;
     for (const job of jobs) job.snapshot = shown;
@@ -412,8 +412,8 @@ export class Transactions {
     return performance.now() >= (this.#foundIn.get(table) ?? 0);
   }
 
-  /** Records the tables of rows that a refused commit wrongly assumed missing. */
-  #noteFound({ snapshot }: Job, { rows }: Snapshot): void {
+  /** Remembers the tables of rows that a refused commit wrongly assumed missing. */
+  #rememberFound({ snapshot }: Job, { rows }: Snapshot): void {
     for (const key of snapshot?.assumed ?? []) {
       if (rows.get(nameOf(key))) this.#foundIn.set(key[0], performance.now() + ASSUMED_AGAIN);
     }

@@ -11,8 +11,8 @@ export interface VersionRow {
   version: string;
 }
 
-/** Records a version that was read; null if there was no row. Versions only rise. */
-export function noteVersion(row: VersionRow, versionstamp: string | null): void {
+/** Learns a version that was read; null if there was no row. Versions only rise. */
+export function raiseVersion(row: VersionRow, versionstamp: string | null): void {
   if (versionstamp !== null && versionstamp > row.version) row.version = versionstamp;
 }
 
@@ -111,7 +111,7 @@ export class Versions {
       const rows = [...this.#rows];
       // After the data version: a commit in between is then seen twice, not missed.
       const versions = await this.#store.versionsOf(rows.map(({ key }) => key));
-      rows.forEach((row, index) => noteVersion(row, versions[index] ?? null));
+      rows.forEach((row, index) => raiseVersion(row, versions[index] ?? null));
       // A row that was added in the meantime has not been read.
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }

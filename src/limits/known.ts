@@ -95,11 +95,11 @@ function fullIn(
   time: number,
 ): FirstFull {
   const full = { ...before };
-  const note = (window: FullWindow, isFull: boolean) => {
+  const keepFirst = (window: FullWindow, isFull: boolean) => {
     const end = windowEnd(usage, window);
     if (isFull && full[window]?.end !== end) full[window] = { end, at: time };
   };
-  note("minute", usage.used >= limits.minute);
-  note("day", usage.usedToday >= limits.day);
+  keepFirst("minute", usage.used >= limits.minute);
+  keepFirst("day", usage.usedToday >= limits.day);
   return full;
 }

@@ -92,12 +92,12 @@ function createCommand(plans: Plans, schemas: OperatorSchemas): Command<Client> 
       return async (client) => {
         const first = firstAccounts(schemas, client);
         const made: AccountView[] = [];
-        const note = ({ account }: IssuedKey) => void made.push(account);
-        if (name === "-") await createMany(plan, schemas, client, io, note);
+        const collect = ({ account }: IssuedKey) => void made.push(account);
+        if (name === "-") await createMany(plan, schemas, client, io, collect);
         else {
           await create([{ name, reference }], plan, schemas, client, io, async (issued) => {
             await printKey("Created", issued, io);
-            note(issued);
+            collect(issued);
           });
         }
         warnIfForeign(await first, made, io);
@@ -433,13 +433,13 @@ async function create(
 /** Number of creations after which progress is printed. */
 const PROGRESS = 500;
 
-/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and passes it to `note`. */
+/** Creates an account for each name on standard input. Prints `NAME<TAB>KEY` for each, and passes it to `collect`. */
 async function createMany(
   plan: ChosenPlan,
   schemas: OperatorSchemas,
   client: Client,
   io: CommandIo,
-  note: (issued: IssuedKey) => void,
+  collect: (issued: IssuedKey) => void,
 ): Promise<void> {
   const names = namesIn(await io.input());
   let made = 0;
@@ -450,7 +450,7 @@ async function createMany(
     try {
       await create(some, plan, schemas, client, io, async (issued) => {
         await io.out(`${printable(issued.account.name)}\t${issued.apiKey}`);
-        note(issued);
+        collect(issued);
         made++;
       });
     } catch (error) {

@@ -327,7 +327,7 @@ export class Items<Value extends Item = Item> {
     try {
       return read();
     } catch (error) {
-      if (error instanceof UnreadableItem) this.#unreadable.note(error);
+      if (error instanceof UnreadableItem) this.#unreadable.add(error);
       throw error;
     }
   }

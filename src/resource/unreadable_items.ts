@@ -31,7 +31,7 @@ export interface UnreadableItemsOptions {
 }
 
 /** Maximum number of items that are remembered, so that each is reported once. Further ones are not reported. */
-const MAX_NOTED = 10_000;
+const MAX_COUNTED = 10_000;
 /** Number of rows that a scan reads at a time. */
 const STEP = 500;
 
@@ -39,7 +39,7 @@ const STEP = 500;
 export class UnreadableItems {
   readonly #resource: Resource;
   readonly #options: UnreadableItemsOptions;
-  readonly #noted: Set<number> = new Set();
+  readonly #counted: Set<number> = new Set();
 
   constructor(resource: Resource, options: UnreadableItemsOptions) {
     this.#resource = resource;
@@ -48,9 +48,9 @@ export class UnreadableItems {
   }
 
   /** Counts an item. Returns false if it was counted before. */
-  note({ id }: UnreadableItem): boolean {
-    if (this.#noted.has(id) || this.#noted.size >= MAX_NOTED) return false;
-    this.#noted.add(id);
+  add({ id }: UnreadableItem): boolean {
+    if (this.#counted.has(id) || this.#counted.size >= MAX_COUNTED) return false;
+    this.#counted.add(id);
     this.#options.metrics.unreadable.add(1, this.#resource.name);
     return true;
   }
@@ -62,7 +62,7 @@ export class UnreadableItems {
   ): Result[] {
     return entries.flatMap((entry) => {
       const made = unlessUnreadable(() => read(entry), (error) => {
-        if (this.note(error)) this.#options.report(error);
+        if (this.add(error)) this.#options.report(error);
       });
       return made === undefined ? [] : [made];
     });

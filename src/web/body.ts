@@ -235,8 +235,8 @@ class BodyDeadline {
     this.#check();
   }
 
-  /** Notes that a part of the body has arrived. */
-  notePart(): void {
+  /** A part of the body has arrived: the next one may take as long again. */
+  partArrived(): void {
     this.#lastPart = performance.now();
   }
 
@@ -273,7 +273,7 @@ async function readChunks(
   for (let chunks = 1; length <= maxBytes; chunks++) {
     const { done, value } = await reader.read();
     if (done) break;
-    deadline.notePart();
+    deadline.partArrived();
     if (length + value.length > bytes.length) {
       const larger = new Uint8Array(2 * (length + value.length));
       larger.set(bytes);

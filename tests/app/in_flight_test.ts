@@ -184,8 +184,8 @@ Deno.test("quiet() resolves half a second after the last request of a stop, if n
   const refusing = stopped("refusing", new InFlight());
   const flooded = stopped("flooded", new InFlight());
   stopped("busy", busy);
-  setTimeout(() => refusing.noteRefusal(), 400);
-  const flood = setInterval(() => flooded.noteRefusal(), 100);
+  setTimeout(() => refusing.restartQuiet(), 400);
+  const flood = setInterval(() => flooded.restartQuiet(), 100);
   await time.advance(3_000);
   clearInterval(flood);
 

@@ -5,7 +5,7 @@ import { pause } from "../../src/base/time.ts";
 import { FileBackend, openFileState } from "../../src/engine/file.ts";
 import { VersionedCache } from "../../src/engine/cache.ts";
 import { Store } from "../../src/engine/store.ts";
-import { noteVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
+import { raiseVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
 import { calmNetwork, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 import { setImmediate } from "node:timers/promises";
@@ -77,13 +77,13 @@ Deno.test("Versions.check() waits for a read that starts after the call", async 
   assertEquals([fixture.row.version, fixture.reads], [version, 2]);
 });
 
-Deno.test("Versions.check() and noteVersion() never lower a known version", async () => {
+Deno.test("Versions.check() and raiseVersion() never lower a known version", async () => {
   await using fixture = new Fixture();
   const version = await fixture.change();
-  noteVersion(fixture.row, `${version}1`);
+  raiseVersion(fixture.row, `${version}1`);
 
   await fixture.check(10);
-  noteVersion(fixture.row, version);
+  raiseVersion(fixture.row, version);
 
   assertEquals(fixture.row.version, `${version}1`);
 });

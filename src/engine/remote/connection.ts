@@ -113,7 +113,7 @@ export class Connection {
     } catch (error) {
       this.#metrics.kvFailures.add(1, kind);
       if (error instanceof DeadlineExceeded) this.#giveUp(operation, generation);
-      else this.#noteFailure(handle, generation);
+      else this.#handleFailed(handle, generation);
       throw error;
     } finally {
       handle.busy--;
@@ -136,7 +136,7 @@ export class Connection {
   }
 
   /** Replaces the handles if one has been failing for too long. Until new ones are open, the old ones stay in use. */
-  #noteFailure(handle: Handle, generation: Generation): void {
+  #handleFailed(handle: Handle, generation: Generation): void {
     const now = performance.now();
     handle.failingSince ??= now;
     handle.restsUntil = now + REST;

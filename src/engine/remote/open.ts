@@ -49,7 +49,7 @@ export function reopener(
   count: number,
 ): (signal: AbortSignal) => Promise<Deno.Kv[]> {
   let hanging = 0;
-  const noteLate = (ended: Promise<void>) => {
+  const countHanging = (ended: Promise<void>) => {
     hanging++;
     withDeadline(ended, HANG_TIMEOUT).catch(() => {}).finally(() => hanging--);
   };
@@ -58,7 +58,7 @@ export function reopener(
       signal.throwIfAborted();
       if (url !== undefined) await waitForServer(url, signal);
       try {
-        if (hanging < 2 * count) return await openAll(count, () => openKv(url, noteLate));
+        if (hanging < 2 * count) return await openAll(count, () => openKv(url, countHanging));
       } catch {
         // The server responds, but not as a KV Connect server, perhaps because it is still starting.
       }
