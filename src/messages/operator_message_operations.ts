@@ -11,8 +11,7 @@ import {
   timestamp,
 } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
-import { MESSAGES_TAG } from "./message_operations.ts";
-import { MESSAGE_STATUS } from "./message_operations.ts";
+import { MESSAGE_STATUS, MESSAGES_TAG } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
 
 /** Path of the queue of messages. */
