@@ -321,7 +321,12 @@ Deno.test.each<[fault: string, Changes]>([
   ],
   [
     "has an example that breaks a rule: The field name must be short",
-    { rules: [{ check: () => "The field name must be short." }] },
+    {
+      rules: [
+        { check: ({ now }) => now < 0 ? "The field name must be old." : undefined },
+        { check: () => "The field name must be short." },
+      ],
+    },
   ],
   [
     "has an example that breaks a rule: The field note must stay",
