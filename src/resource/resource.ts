@@ -197,7 +197,7 @@ export function resource<const Fields extends Members>(
   declaration: Declaration<Fields>,
 ): Resource<ItemOf<Fields>>;
 export function resource(declaration: Declaration): Resource {
-  const { name, item, noun: [an, many], readableBy, rules = [], extend = [], examples } = declaration;
+  const { name, item, noun: [an, many], readableBy, rules = [], extend = [] } = declaration;
   const { filters, sorts = [] } = declaration;
   const fields = withNamedLists(item, declaration.fields);
   const one = an.replace(/^an? /, "");
@@ -206,22 +206,10 @@ export function resource(declaration: Declaration): Resource {
   const namesOf = (isWanted: (schema: Schema) => boolean) =>
     Object.entries(fields).filter(([, schema]) => isWanted(schema)).map(([name]) => name);
   const removable = namesOf(isRemovable);
-  const members = { id: ID, ...fields };
   const times = {
     creation: namesOf((schema) => setterOf(schema) === "creation"),
     change: namesOf((schema) => setterOf(schema) === "change"),
   };
-  const added = {
-    id: 1,
-    ...withDefaults(fields, {
-      ...examples.item,
-      ...Object.fromEntries([...times.creation, ...times.change].map((name) => [name, EXAMPLE_TIME])),
-    }),
-  };
-  const byClients = (schema: Schema) => setterOf(schema) === undefined;
-  const changes = changesOf(fields, byClients);
-  const byOperators = (schema: Schema) => byClients(schema) || setterOf(schema) === "service";
-  const itemSchema = named(item, output(members, { examples: [added] }));
   const [nouns, errors] = [{ an, one, many }, errorsOf(code, one, many)];
   const hooks = extend.map((entry) =>
     typeof entry === "function" ? entry({ name, readableBy, nouns, errors }) : entry
@@ -244,28 +232,44 @@ export function resource(declaration: Declaration): Resource {
       ids: ["ids", name],
       version: ["versions", name],
     },
-    schemas: {
-      members,
-      item: itemSchema,
-      list: named(items, list(itemSchema, MAX_PAGE, { examples: [[added]] })),
-      creation: named(
-        `${item}Creation`,
-        object(creationOf(fields, byClients), { ...declaration.creation, examples: [examples.item] }),
-      ),
-      changes,
-      patch: named(`${item}Patch`, object(changes, patchText(fields, byClients, examples))),
-      byOperators: {
-        creation: creationOf(fields, byOperators),
-        patch: changesOf(fields, byOperators),
-        patchText: patchText(fields, byOperators, examples),
-      },
-    },
+    schemas: itemSchemasOf({ ...declaration, fields }, items, times),
     times,
     errors,
     changed({ id, ...before }, patch) {
       const after: Record<string, unknown> = { ...before, ...patch };
       for (const field of removable) if (patch[field] === null) after[field] = undefined;
       return { id, ...withDefaults(fields, after) };
+    },
+  };
+}
+
+/** The schemas of items and of what changes them. `items` is the plural of an item's name. */
+function itemSchemasOf(
+  { item, fields, examples, creation }: Declaration,
+  items: string,
+  times: Resource["times"],
+): Resource["schemas"] {
+  const members = { id: ID, ...fields };
+  const timed = [...times.creation, ...times.change].map((name) => [name, EXAMPLE_TIME]);
+  const added = { id: 1, ...withDefaults(fields, { ...examples.item, ...Object.fromEntries(timed) }) };
+  const itemSchema = named(item, output(members, { examples: [added] }));
+  const byClients = (schema: Schema) => setterOf(schema) === undefined;
+  const byOperators = (schema: Schema) => byClients(schema) || setterOf(schema) === "service";
+  const changes = changesOf(fields, byClients);
+  return {
+    members,
+    item: itemSchema,
+    list: named(items, list(itemSchema, MAX_PAGE, { examples: [[added]] })),
+    creation: named(
+      `${item}Creation`,
+      object(creationOf(fields, byClients), { ...creation, examples: [examples.item] }),
+    ),
+    changes,
+    patch: named(`${item}Patch`, object(changes, patchText(fields, byClients, examples))),
+    byOperators: {
+      creation: creationOf(fields, byOperators),
+      patch: changesOf(fields, byOperators),
+      patchText: patchText(fields, byOperators, examples),
     },
   };
 }
