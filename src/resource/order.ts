@@ -85,7 +85,7 @@ export function sortValueOf(value: unknown, isTime: boolean): SortValue | undefi
 /** A time (RFC 3339) in ns since the epoch; undefined if it is none. An offset can lead beyond the year 9999. */
 function nanosecondsOf(time: string): bigint | undefined {
   const [, second = "", fraction = "", offset = ""] = /^(.{19})(?:\.(\d{1,9}))?(.+)$/.exec(time) ?? [];
-  const ms = Date.parse(`${second}${offset}`.toUpperCase());
+  const ms = Date.parse(second + offset);
   return Number.isNaN(ms) ? undefined : BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, "0"));
 }
 

@@ -95,8 +95,20 @@ const NOTES = resource({
   examples: { item: { isNew: true }, change: { isNew: false } },
 });
 
-const OF_BILLS: Catalogue = { ...OF_THINGS, title: "Bills", resources: [CUSTOMERS, BILLS, NOTES] };
-const RESOURCES = [CUSTOMERS, BILLS, NOTES];
+/** Only their account reads these, and they have a filter that is a reference. */
+const RECEIPTS = resource({
+  ...COMMON,
+  name: "receipts",
+  item: "Receipt",
+  noun: ["a receipt", "receipts"],
+  fields: { billId: optional(nullable(int64({ description: "The bill" })), null) },
+  filters: ["billId"],
+  extend: [exists(BILLS, "billId")],
+  examples: { item: {}, change: {} },
+});
+
+const OF_BILLS: Catalogue = { ...OF_THINGS, title: "Bills", resources: [CUSTOMERS, BILLS, NOTES, RECEIPTS] };
+const RESOURCES = [CUSTOMERS, BILLS, NOTES, RECEIPTS];
 const LIMITS = { minute: 1_000_000, day: 1_000_000 };
 
 /** The service with two accounts, each with a customer. */
@@ -361,7 +373,45 @@ Deno.test("service lists the bills of an account by day and by customer, in both
       assertEquals(await desk.ids(`GET /operator/v1/bills?limit=${limit}${query}`, OPERATOR_TOKEN), ids);
     }
   }
-  assertEquals(await desk.ids(`GET /operator/v1/notes?billId=7`, OPERATOR_TOKEN), []);
+  await assertConsistent(desk.kv, RESOURCES);
+});
+
+Deno.test("service lists the items that refer to one, to their account and to operators", async () => {
+  await using desk = await Desk.open();
+  const [mine, theirs] = [await desk.post("bills", desk.ann, {}), await desk.post("bills", desk.ben, {})];
+  for (const billId of [mine, null, mine]) await desk.post("receipts", desk.ann, { billId });
+  for (const billId of [theirs, mine, theirs]) {
+    const json = { billId, isNew: billId === theirs };
+    const response = await desk.fetch("POST /v1/notes", { key: desk.ben, json });
+    assertEquals(response.status, billId === theirs ? 201 : 400);
+  }
+  await desk.post("receipts", desk.ben, { billId: theirs });
+  await desk.fetch("PATCH /v1/receipts/1", { key: desk.ann, json: { billId: null } });
+
+  for (
+    const [target, ofAnn, ofBen, ofOperator] of [
+      [`receipts?billId=${mine}`, [3], [], [3]],
+      [`receipts?billId=${theirs}`, [], [4], [4]],
+      [`receipts?billId=${theirs}&sort=-id`, [], [4], [4]],
+      [`receipts`, [1, 2, 3], [4], [1, 2, 3, 4]],
+      [`notes?limit=1&billId=${theirs}`, [1, 2], [1, 2], [1, 2]],
+      [`notes?limit=1&billId=${theirs}&isNew=true&sort=-id`, [2, 1], [2, 1], [2, 1]],
+      [`notes?billId=${mine}`, [], [], []],
+    ] satisfies [string, number[], number[], number[]][]
+  ) {
+    assertEquals([target, await desk.ids(`GET /v1/${target}`, desk.ann)], [target, ofAnn]);
+    assertEquals([target, await desk.ids(`GET /v1/${target}`, desk.ben)], [target, ofBen]);
+    assertEquals([target, await desk.ids(`GET /operator/v1/${target}`, OPERATOR_TOKEN)], [
+      target,
+      ofOperator,
+    ]);
+  }
+  await assertError(
+    await desk.fetch("GET /v1/receipts?billId=null", { key: desk.ann }),
+    400,
+    "invalid_request",
+    /billId must be an integer/,
+  );
   await assertConsistent(desk.kv, RESOURCES);
 });
 
@@ -386,6 +436,13 @@ Deno.test("a page of a sorted list has a link with all parameters, an ETag of it
     assertEquals(await idsAt(cursor), [5, 3, 6, 2]);
     assertEquals(await idsAt(`${cursor}&sort=-dueOn`), [5, 3, 6, 2]);
     assertEquals(await idsAt(`${cursor}&from=2027-01-01`), [5, 3]);
+    // A cursor outside of a range lets nothing in that is not in the range.
+    assertEquals(await idsAt(`${cursor}&to=2027-01-15`), [5, 3]);
+    const [ascending = ""] = /cursor=.*$/.exec(
+      nextTarget(await ask("limit=1&sort=dueOn", {}, path, key)) ?? "",
+    ) ?? [];
+    assertEquals(await idsAt(ascending), [5, 4, 1, 2, 6]);
+    assertEquals(await idsAt(`${ascending}&from=2027-02-01`), [4, 1]);
     for (const [wrong, field] of [["dueOn", "sort"], ["id", "sort"], ["-id", "sort"]] as const) {
       const message = "must be -dueOn, as in the list that the cursor comes from, or be left out";
       const error = await ask(`${cursor}&sort=${wrong}`, {}, path, key);
@@ -596,6 +653,8 @@ Deno.test("documents have the parameters of a sorted list in their order, and sa
   assertEquals(namesOf(ofOperators, "/bills"), ordered);
   assertEquals(namesOf(ofOperators, "/notes"), ["limit", "billId", "isNew", "cursor", "sort"]);
   assertEquals(namesOf(ofOperators, "/customers"), ["limit", "cursor", "sort"]);
+  const [, filter] = parametersOf(document, "/receipts");
+  assertEquals(filter?.schema, { type: "integer", format: "int64" });
   const described = parametersOf(document, "/bills");
   const [sort, from] = ["sort", "from"].map((name) => described.find((one) => one.name === name));
   assertStringIncludes(JSON.stringify(from), "begin a minute before the last value that you have seen");
@@ -679,6 +738,7 @@ Deno.test("openCollections() stores nothing new of a collection that is not sort
     '{"filters":["customerId","isPaid","sort dueOn"],"readableBy":"owner","extend":["exists(customers, customerId)"]}',
     '{"filters":[],"readableBy":"owner"}',
     '{"filters":["billId","isNew"],"extend":["exists(bills, billId)"]}',
+    '{"filters":["billId"],"readableBy":"owner","extend":["exists(bills, billId)"]}',
   ]);
 });
 

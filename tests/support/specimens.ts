@@ -9,6 +9,7 @@ import {
   type Members,
   nameText,
   nullable,
+  object,
   oneOf,
   optional,
   type Schema,
@@ -29,6 +30,10 @@ const KINDS: Readonly<Record<string, readonly [schema: Schema, value: unknown]>>
   time: [timestamp({ description: "A time" }), "2027-01-15T12:00:00Z"],
   texts: [list(text({ max: 20 }), 2, { description: "Texts" }), ["a", "b"]],
   numbers: [list(integer(1, 9), 2), [1, 2]],
+  lines: [
+    list(object({ text: text({ max: 20, description: "A text" }), count: optional(integer(1, 9), 1) }), 2),
+    [{ text: "a", count: 1 }, { text: "b", count: 2 }],
+  ],
 };
 
 /** The forms of a schema, by the end of its field's name. */

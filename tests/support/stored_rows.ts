@@ -72,7 +72,9 @@ function indexesOf(
   generation: string | undefined,
 ): Index[] {
   const isOwners = readableBy === "owner";
-  const isReference = filters.some((filter) => resolved(fields[filter] ?? text()).type === "integer");
+  const isReference = filters.some((filter) =>
+    [resolved(fields[filter] ?? text()).type].flat().includes("integer")
+  );
   const kinds = isOwners ? [true, ...sorts.length > 0 || isReference ? [false] : []] : [false];
   return kinds.flatMap((isByOwner) =>
     [undefined, ...sorts].flatMap((sort) =>

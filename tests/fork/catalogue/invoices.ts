@@ -53,6 +53,7 @@ export const INVOICES: Resource<Invoice> = resource({
   noun: ["an invoice", "invoices"],
   fields: FIELDS,
   filters: ["state"],
+  sorts: ["dueOn"],
   readableBy: "owner",
   writableBy: "owner",
   rules: [

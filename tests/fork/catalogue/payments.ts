@@ -25,7 +25,7 @@ export const PAYMENTS: Resource<Payment> = resource({
   tag: { name: "Payments", description: "The payments of invoices" },
   noun: ["a payment", "payments"],
   fields: FIELDS,
-  filters: [],
+  filters: ["invoiceId"],
   readableBy: "owner",
   writableBy: "operator",
   rules: [{
