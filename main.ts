@@ -1,4 +1,4 @@
-import { pause } from "./src/base/mod.ts";
+import { monotonicNow, type MonotonicTime, msSince, pause } from "./src/base/mod.ts";
 import { OpenError, openStore, type Store, StoreUnavailable } from "./src/engine/mod.ts";
 import { clientAddress } from "./src/web/headers.ts";
 import { originOf, Server } from "./src/web/mod.ts";
@@ -162,13 +162,13 @@ function logOf(config: Config, metrics: Metrics): Log {
  * with 130 at another Ctrl-C.
  */
 function stopOnSignal(stop: (stop: Stop) => void): void {
-  let started: number | undefined;
+  let started: MonotonicTime | undefined;
   onStopSignal((signal) => {
     if (started === undefined) {
-      started = performance.now();
+      started = monotonicNow();
       setTimeout(() => Deno.exit(1), STOP_TIMEOUT);
       stop({ reason: signal, code: 0 });
-    } else if (signal === "SIGINT" && performance.now() - started > ECHO) Deno.exit(INTERRUPTED);
+    } else if (signal === "SIGINT" && msSince(started) > ECHO) Deno.exit(INTERRUPTED);
   });
 }
 

@@ -1,4 +1,4 @@
-import { BoundedMap, whenReady } from "../base/mod.ts";
+import { BoundedMap, monotonicNow, whenReady } from "../base/mod.ts";
 import {
   batched,
   decodeJson,
@@ -142,7 +142,7 @@ export class ApiKeys {
 
   /** Reads accounts and their version in one snapshot. */
   async #loadTogether(ids: readonly string[]): Promise<(() => Allowance<Account> | null)[]> {
-    const at = performance.now();
+    const at = monotonicNow();
     const keys = [this.#accounts.key, ...ids.flatMap((id) => stateKeys(ACCOUNTS, id))];
     const [versionRow = null, ...rows] = await this.#store.getMany(keys);
     const version = versionstampOf(versionRow);

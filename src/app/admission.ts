@@ -1,4 +1,4 @@
-import { BoundedMap, HOUR, whenReady } from "../base/mod.ts";
+import { BoundedMap, HOUR, type MonotonicTime, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
 import { AnonymousLimiter, type Decision, type Permits, uncharged, UNDECIDED } from "../limits/mod.ts";
@@ -13,8 +13,8 @@ export interface Caller {
   readonly address: () => string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** Time of arrival, on the `performance.now()` clock. */
-  readonly at: number;
+  /** The same time, for deadlines. */
+  readonly at: MonotonicTime;
   /** Whether the request only reads. */
   readonly isRead: boolean;
   /** ID of its operation, if an account can use that although its limits refuse it, and how often in an hour. */

@@ -1,4 +1,4 @@
-import { BoundedMap } from "../base/mod.ts";
+import { BoundedMap, monotonicNow, type MonotonicTime } from "../base/mod.ts";
 import { createMatcher, type Match } from "../web/mod.ts";
 import {
   BASE_PATH,
@@ -19,8 +19,8 @@ export interface Arrival {
   readonly id: string;
   /** Time of arrival, in ms since the epoch. */
   readonly now: number;
-  /** Time of arrival, on the `performance.now()` clock. */
-  readonly at: number;
+  /** The same time, for deadlines. */
+  readonly at: MonotonicTime;
   /** Prefix of the service's own URLs. */
   readonly base: string;
   readonly path: string;
@@ -120,7 +120,7 @@ export function createArrivals(
       request,
       id,
       now: clock(),
-      at: performance.now(),
+      at: monotonicNow(),
       base,
       path,
       query,

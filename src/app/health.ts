@@ -1,3 +1,4 @@
+import { FUTURE, monotonicNow, PAST, plus } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { operation, valueResponse } from "../web/mod.ts";
 import { ACCESS, type Operation, STOPPING } from "../service/mod.ts";
@@ -10,14 +11,14 @@ const PROBE_INTERVAL = 1_000;
 /** Liveness and readiness checks. They are public, so that a load balancer can call them. */
 export function healthOperations(store: Store, inFlight: Pick<InFlight, "isStopping">): Operation[] {
   let probe = Promise.resolve();
-  let nextProbe = -Infinity;
+  let nextProbe = PAST;
 
   /** Probes the store at most once a second, because a probe writes. */
   async function ready(): Promise<Response> {
     if (inFlight.isStopping) throw STOPPING;
-    if (performance.now() >= nextProbe) {
-      nextProbe = Infinity;
-      probe = store.probe().finally(() => nextProbe = performance.now() + PROBE_INTERVAL);
+    if (monotonicNow() >= nextProbe) {
+      nextProbe = FUTURE;
+      probe = store.probe().finally(() => nextProbe = plus(monotonicNow(), PROBE_INTERVAL));
     }
     await probe;
     return statusResponse("ready");

@@ -1,4 +1,13 @@
-import { pause } from "../base/mod.ts";
+import {
+  earlier,
+  FUTURE,
+  monotonicNow,
+  type MonotonicTime,
+  msBetween,
+  PAST,
+  pause,
+  plus,
+} from "../base/mod.ts";
 
 /** Limits of {@linkcode InFlight}. */
 export interface InFlightLimits {
@@ -36,12 +45,11 @@ export class OutOfTime extends Error {
 
 /** The time left for a request. */
 export class Budget {
-  /** By `performance.now()`. */
-  deadline: number;
+  deadline: MonotonicTime;
   /** Whether the request has timed out. */
   isOver = false;
 
-  constructor(deadline: number) {
+  constructor(deadline: MonotonicTime) {
     this.deadline = deadline;
   }
 
@@ -57,9 +65,9 @@ export class Budget {
 
   /** Stops the clock while the service is waiting for the client. */
   pausedFor<T>(client: Promise<T>): Promise<T> {
-    const left = this.deadline - performance.now();
-    const resume = () => void (this.deadline = performance.now() + left);
-    this.deadline = Infinity;
+    const left = msBetween(monotonicNow(), this.deadline);
+    const resume = () => void (this.deadline = plus(monotonicNow(), left));
+    this.deadline = FUTURE;
     client.then(resume, resume);
     return client;
   }
@@ -67,8 +75,8 @@ export class Budget {
 
 /** A request to respond to. */
 export interface InFlightRequest {
-  /** Time of arrival, on the `performance.now()` clock. */
-  readonly at: number;
+  /** Time of arrival. */
+  readonly at: MonotonicTime;
   /** Maximum time to respond, in ms; by default that of the limits. */
   readonly timeoutMs?: number | undefined;
   readonly isForMonitoring?: boolean;
@@ -112,12 +120,12 @@ export class InFlight {
   /** Those that wait for the promise of the latest one. */
   #group: Group | undefined;
   readonly #empty: PromiseWithResolvers<void> = Promise.withResolvers();
-  /** When a stop must be complete, on the `performance.now()` clock. */
-  #end = Infinity;
-  /** When a stop no longer waits for quiet, on the same clock. */
-  #quietEnd = -Infinity;
-  /** When a stop began or, since then, a request was last refused or ended, on the same clock. */
-  #lastActive = -Infinity;
+  /** When a stop must be complete. */
+  #end = FUTURE;
+  /** When a stop no longer waits for quiet. */
+  #quietEnd = PAST;
+  /** When a stop began or, since then, a request was last refused or ended. */
+  #lastActive = PAST;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(limits: InFlightLimits = IN_FLIGHT_LIMITS) {
@@ -142,13 +150,13 @@ export class InFlight {
 
   /** Whether the service is stopping, so that further requests should be refused. */
   get isStopping(): boolean {
-    return this.#end !== Infinity;
+    return this.#end !== FUTURE;
   }
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
   run(request: InFlightRequest): Response | Promise<Response> {
     const { at, timeoutMs = this.#limits.budgetMs, ready, work, finish, failed } = request;
-    const budget = new Budget(at + timeoutMs);
+    const budget = new Budget(plus(at, timeoutMs));
     if (ready) return this.#inTime(request, budget, () => work(budget));
     try {
       const response = work(budget);
@@ -161,9 +169,9 @@ export class InFlight {
   /** Resolves once every request has its response or has timed out, after `stopMs` at most. */
   async stop(): Promise<void> {
     const { stopMs, maxQuietMs } = this.#limits;
-    this.#lastActive = performance.now();
-    this.#end = this.#lastActive + stopMs;
-    this.#quietEnd = this.#lastActive + maxQuietMs;
+    this.#lastActive = monotonicNow();
+    this.#end = plus(this.#lastActive, stopMs);
+    this.#quietEnd = plus(this.#lastActive, maxQuietMs);
     if (this.size === 0) this.#empty.resolve();
     await this.#empty.promise;
     this.#stopTimer();
@@ -171,7 +179,7 @@ export class InFlight {
 
   /** Call if a request is refused because the service is stopping: its client may send another. */
   restartQuiet(): void {
-    this.#lastActive = performance.now();
+    this.#lastActive = monotonicNow();
   }
 
   /**
@@ -179,8 +187,8 @@ export class InFlight {
    * `maxQuietMs` after its beginning at the latest. Until then, clients get a response that sends them elsewhere.
    */
   async quiet(): Promise<void> {
-    const end = () => Math.min(this.#lastActive + this.#limits.quietMs, this.#quietEnd);
-    const left = () => end() - performance.now();
+    const end = () => earlier(plus(this.#lastActive, this.#limits.quietMs), this.#quietEnd);
+    const left = () => msBetween(monotonicNow(), end());
     while (left() > 0) await pause(left());
   }
 
@@ -246,7 +254,7 @@ export class InFlight {
 
   #remove({ index, isForMonitoring }: Pending): void {
     if (isForMonitoring) this.#monitoring--;
-    else if (this.isStopping) this.#lastActive = performance.now();
+    else if (this.isStopping) this.#lastActive = monotonicNow();
     const last = this.#pending.pop();
     if (last && last.index !== index) {
       this.#pending[index] = last;
@@ -256,8 +264,8 @@ export class InFlight {
   }
 
   #giveUpLate(): void {
-    const now = performance.now();
-    const isLate = ({ budget: { deadline } }: Pending) => Math.min(deadline, this.#end) <= now;
+    const now = monotonicNow();
+    const isLate = ({ budget: { deadline } }: Pending) => earlier(deadline, this.#end) <= now;
     for (const pending of this.#pending.filter(isLate)) {
       pending.fail(new OutOfTime());
       pending.budget.isOver = true;

@@ -1,3 +1,4 @@
+import { msSince } from "../base/mod.ts";
 import { codeOf } from "../web/mod.ts";
 import type { Admissions } from "./admission.ts";
 import type { Arrival } from "./arrival.ts";
@@ -25,7 +26,7 @@ export function record(
   const { status } = made;
   const code = codeOf(made);
   const method = METHODS.has(request.method) ? request.method : "other";
-  const ms = performance.now() - at;
+  const ms = msSince(at);
   const route = matched.pattern;
   metrics.requests.add(1, route, method, `${status}`);
   metrics.requestDuration.observe(ms / 1_000, route);

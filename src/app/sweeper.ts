@@ -1,4 +1,4 @@
-import { pause } from "../base/mod.ts";
+import { monotonicNow, msSince, pause } from "../base/mod.ts";
 import { errorRecord, type Log } from "./log.ts";
 
 /** Removes some of the rows that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
@@ -58,9 +58,9 @@ export async function sweepAll(
   for (const sweep of sweeps) {
     try {
       for (let step = 0; step < MAX_STEPS && !stopped(); step++) {
-        const started = performance.now();
+        const started = monotonicNow();
         if (!await sweep(now) || stopped()) break;
-        await pause(Math.min(REST * (performance.now() - started), LONGEST_REST));
+        await pause(Math.min(REST * (msSince(started)), LONGEST_REST));
       }
     } catch (error) {
       log.error(errorRecord(error, now, "sweep"));

@@ -1,4 +1,4 @@
-import { pause } from "../base/mod.ts";
+import { monotonicNow, msSince, pause } from "../base/mod.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import type { EngineMetrics } from "./metrics.ts";
 import type { Entry, ListOptions } from "./row.ts";
@@ -96,11 +96,11 @@ export class CommitInDoubt extends StoreUnavailable {
    * @throws {CommitInDoubt} this same error, if the result is still unknown.
    */
   async findOut(mayWait: () => boolean): Promise<CommitResult> {
-    for (const end = performance.now() + FIND_OUT_TIMEOUT;; await pause(PAUSE)) {
+    for (const started = monotonicNow();; await pause(PAUSE)) {
       const found = await this.#ask().catch(() => undefined);
       if (found === "lost") throw this;
       if (found) return found;
-      if (performance.now() >= end || !mayWait()) throw this;
+      if (msSince(started) >= FIND_OUT_TIMEOUT || !mayWait()) throw this;
     }
   }
 }

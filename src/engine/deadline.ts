@@ -1,4 +1,4 @@
-import { pause } from "../base/mod.ts";
+import { monotonicNow, msSince, pause } from "../base/mod.ts";
 
 const URL_LIKE = /\b[a-z][a-z\d+.-]*:\/\/[^\s"'`()<>]*/gi;
 
@@ -66,13 +66,13 @@ export async function retried<T>(
   attempt: () => Promise<T | typeof AGAIN>,
   reason = "Too many conflicting writes",
 ): Promise<T> {
-  const end = performance.now() + KV_DEADLINE;
+  const started = monotonicNow();
   let attempts = 0;
   do {
     const result = await attempt();
     if (result !== AGAIN) return result;
     await pause(Math.random() * Math.min(++attempts, MAX_PAUSE));
-  } while (performance.now() <= end);
+  } while (msSince(started) <= KV_DEADLINE);
   throw new StoreUnavailable(reason);
 }
 

@@ -1,3 +1,4 @@
+import { monotonicNow, msSince, PAST, plus } from "../base/mod.ts";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { MARKERS, sweepMarkers } from "./abandoned.ts";
 import {
@@ -76,8 +77,8 @@ export class FileBackend implements Backend {
   #lost: string | undefined;
   /** Whether the disk had no room for a write, and for every large probe since. */
   #isFull = false;
-  /** When the next large probe may begin, on the `performance.now()` clock. */
-  #nextProbe = -Infinity;
+  /** When the next large probe may begin. */
+  #nextProbe = PAST;
 
   constructor(kv: Deno.Kv, { clock, reader, state, ...options }: FileBackendOptions) {
     this.#clock = clock;
@@ -138,8 +139,8 @@ export class FileBackend implements Backend {
   /** Writes a row. If the disk was full, the row is so large that there is room for others, too. */
   async probe(): Promise<void> {
     const isLarge = this.#isFull;
-    if (isLarge && performance.now() < this.#nextProbe) throw new StoreUnavailable("The disk was full");
-    if (isLarge) this.#nextProbe = performance.now() + PROBE_INTERVAL;
+    if (isLarge && monotonicNow() < this.#nextProbe) throw new StoreUnavailable("The disk was full");
+    if (isLarge) this.#nextProbe = plus(monotonicNow(), PROBE_INTERVAL);
     await this.commit((operation) => operation.set(PROBE, isLarge ? LARGE : SMALL), []);
     if (isLarge) this.#isFull = false;
   }
@@ -205,13 +206,13 @@ class Handle {
    * @throws {DeadlineExceeded} if it takes too long.
    */
   async run<T>(kind: "read" | "write", operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const started = performance.now();
+    const started = monotonicNow();
     let left = this.#deadline;
     let operation: Promise<T> | undefined;
     try {
       if (this.#hanging) {
         await withDeadline(this.#hanging, left);
-        left -= Math.round(performance.now() - started);
+        left -= Math.round(msSince(started));
       }
       operation = operate(this.#kv);
       return await withDeadline(operation, left);
@@ -220,7 +221,7 @@ class Handle {
       if (error instanceof DeadlineExceeded && operation) this.#waitFor(operation);
       throw error;
     } finally {
-      this.#metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
+      this.#metrics.kvDuration.observe(msSince(started) / 1_000, kind);
     }
   }
 

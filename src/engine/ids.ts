@@ -1,3 +1,4 @@
+import { monotonicNow, msSince, PAST } from "../base/mod.ts";
 import { StoreUnavailable } from "./deadline.ts";
 import { CorruptRow, decodeJson, encodeJson, type Entry } from "./row.ts";
 import type { IdSource, Transaction } from "./transaction.ts";
@@ -20,8 +21,8 @@ export class Ids implements IdSource {
   /** Ids that this process can hand out, ascending. */
   #free: number[] = [];
   #size = SMALLEST;
-  /** When the last range was taken, on the `performance.now()` clock. */
-  #takenAt = -Infinity;
+  /** When the last range was taken. */
+  #takenAt = PAST;
   /** Settles when a range has been taken, or when that has failed; undefined if no range is being taken. */
   #taking: Promise<void> | undefined;
   /** Number of calls that found less than half of the range left, since a range was last taken. */
@@ -88,8 +89,8 @@ export class Ids implements IdSource {
 
   async #take(): Promise<void> {
     await Promise.resolve(); // Counts all calls in this turn of the event loop.
-    const isBusy = performance.now() - this.#takenAt < BUSY;
-    this.#takenAt = performance.now();
+    const isBusy = msSince(this.#takenAt) < BUSY;
+    this.#takenAt = monotonicNow();
     const paced = isBusy ? this.#size * 2 : Math.floor(this.#size / 2);
     this.#size = Math.min(Math.max(paced, 2 * this.#calls, SMALLEST), LARGEST);
     this.#calls = 0;

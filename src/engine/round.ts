@@ -1,3 +1,4 @@
+import { type MonotonicTime, PAST } from "../base/mod.ts";
 import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import {
   type Done,
@@ -18,8 +19,8 @@ export type Keys = ReadonlyMap<string, Deno.KvKey>;
 export interface Snapshot {
   /** By name. */
   readonly rows: ReadonlyMap<string, Entry | null>;
-  /** When the read of these rows began, on the `performance.now()` clock; -Infinity if they were not read together. */
-  readonly began: number;
+  /** When the read of these rows began; PAST if they were not read together. */
+  readonly began: MonotonicTime;
   /** Keys of the rows that are only assumed not to exist. */
   readonly assumed?: readonly Deno.KvKey[];
 }
@@ -32,8 +33,8 @@ export interface Job {
   reads: Keys;
   /** Throws if no new step is allowed to begin, because the caller does not wait any longer. */
   readonly mayBegin: (() => void) | undefined;
-  /** Time of the call, on the `performance.now()` clock. */
-  readonly started: number;
+  /** Time of the call. */
+  readonly started: MonotonicTime;
   /** The rows that it decides on, as they were read or are assumed to be; undefined if they have to be read. */
   snapshot: Snapshot | undefined;
   /** The ids that its runs have drawn. Each run gets the same ones. */
@@ -280,12 +281,12 @@ export class Round {
   }
 
   /** The checked rows, from the result of reading them since `began`, together with a marker. */
-  checkedRows(rows: readonly (Entry | null)[], began: number): Snapshot {
+  checkedRows(rows: readonly (Entry | null)[], began: MonotonicTime): Snapshot {
     const names = [...this.#checks.keys()];
     const isOneSnapshot = rows.length < MAX_KEYS;
     return {
       rows: new Map(names.map((name, index) => [name, rows[index] ?? null])),
-      began: isOneSnapshot ? began : -Infinity,
+      began: isOneSnapshot ? began : PAST,
     };
   }
 
@@ -366,7 +367,7 @@ function leaveLacking(job: Job): Verdict {
 /** A snapshot in which rows that have not been read do not exist. */
 function assumingMissing(assumed: readonly Deno.KvKey[], snapshot: Snapshot | undefined): Snapshot {
   const missing = assumed.map((key) => [nameOf(key), null] as const);
-  return { rows: new Map([...snapshot?.rows ?? [], ...missing]), began: -Infinity, assumed };
+  return { rows: new Map([...snapshot?.rows ?? [], ...missing]), began: PAST, assumed };
 }
 
 /** Rows as contributions without rows leave them, by name. */

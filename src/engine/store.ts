@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers";
-import { pause } from "../base/mod.ts";
+import { monotonicNow, msSince, pause } from "../base/mod.ts";
 import type { Backend, Build, CommitResult } from "./backend.ts";
 import { AGAIN, retried } from "./deadline.ts";
 import { EngineMetrics } from "./metrics.ts";
@@ -167,9 +167,9 @@ export class RoundTrip {
 
   /** Measures an operation that has just begun. */
   async measured<Result>(operation: Promise<Result>): Promise<Result> {
-    const started = performance.now();
+    const started = monotonicNow();
     const result = await operation;
-    this.ms += (performance.now() - started - this.ms) / 8;
+    this.ms += (msSince(started) - this.ms) / 8;
     return result;
   }
 

@@ -1,4 +1,4 @@
-import { pause } from "../base/mod.ts";
+import { monotonicNow, type MonotonicTime, msBetween, msSince, PAST, pause, plus } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
 import {
@@ -104,7 +104,7 @@ const MAX_GUESSES = 20;
 const ASSUMED_AGAIN = 10_000;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: Keys = new Map();
-const NO_ROWS: Snapshot = { rows: new Map(), began: -Infinity };
+const NO_ROWS: Snapshot = { rows: new Map(), began: PAST };
 /** Thrown if a caller ran out of time before its commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
@@ -116,8 +116,8 @@ export class Transactions {
   #waiting: Job[] = [];
   /** Jobs with rows. Blind ones, of which there are many, would only make the set grow. */
   readonly #held: Set<Job> = new Set();
-  /** Until when no commit assumes that rows of a table do not exist, on the `performance.now()` clock. */
-  readonly #foundIn: Map<Deno.KvKeyPart | undefined, number> = new Map();
+  /** Until when no commit assumes that rows of a table do not exist. */
+  readonly #foundIn: Map<Deno.KvKeyPart | undefined, MonotonicTime> = new Map();
   /** Number of lanes in use. */
   #lanes = 0;
   #isGathering = false;
@@ -154,7 +154,7 @@ export class Transactions {
       lacking: undefined,
       guesses: 0,
       mayBegin,
-      started: performance.now(),
+      started: monotonicNow(),
       snapshot: known.length === reads.length ? snapshotOf(known) : undefined,
       losses: 0,
       hasFailed: false,
@@ -271,7 +271,7 @@ export class Transactions {
 
   /** Reads some jobs' rows in one snapshot. */
   async #read(jobs: readonly Job[]): Promise<void> {
-    const began = performance.now();
+    const began = monotonicNow();
     const keys = new Map(jobs.flatMap(({ reads }) => [...reads]));
     let entries: readonly (Entry | null)[];
     try {
@@ -288,7 +288,7 @@ export class Transactions {
   async #commit(round: Round): Promise<void> {
     const jobs = round.contributions.map(({ job }) => job);
     this.#store.metrics.roundSize.observe(jobs.length, "commit");
-    const began = performance.now();
+    const began = monotonicNow();
     const commit = this.#store.commit((operation) => {
       // Checked here, because a commit can wait a long time for its turn.
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
@@ -350,7 +350,7 @@ export class Transactions {
     this.#held.delete(job);
     try {
       await job.lacking?.refill();
-      if (performance.now() > job.started + KV_DEADLINE) {
+      if (msSince(job.started) > KV_DEADLINE) {
         throw new StoreUnavailable("Others use up all new ids");
       }
       this.#requeue([job]);
@@ -367,7 +367,7 @@ export class Transactions {
       (job) => {
         if (!isBlind(job)) job.snapshot = undefined;
         if (job.guesses >= MAX_GUESSES) return "lost";
-        return performance.now() <= job.started + KV_DEADLINE ? "inTime" : "late";
+        return msSince(job.started) <= KV_DEADLINE ? "inTime" : "late";
       },
     );
     this.#fail(lost, new StoreUnavailable("The rows that a transaction needs keep changing"));
@@ -382,7 +382,9 @@ export class Transactions {
   #requeue(jobs: readonly Job[]): void {
     for (const job of jobs) this.#held.delete(job);
     if (jobs.length > 0) {
-      this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) => one.started - other.started);
+      this.#waiting = [...jobs, ...this.#waiting].toSorted((one, other) =>
+        msBetween(other.started, one.started)
+      );
     }
     this.#advance();
   }
@@ -409,13 +411,13 @@ export class Transactions {
 
   /** Whether a commit may assume that a row does not exist. That saves a read or, if it is wrong, costs a commit. */
   #mayAssumeMissing([table]: Deno.KvKey): boolean {
-    return performance.now() >= (this.#foundIn.get(table) ?? 0);
+    return monotonicNow() >= (this.#foundIn.get(table) ?? PAST);
   }
 
   /** Remembers the tables of rows that a refused commit wrongly assumed missing. */
   #rememberFound({ snapshot }: Job, { rows }: Snapshot): void {
     for (const key of snapshot?.assumed ?? []) {
-      if (rows.get(nameOf(key))) this.#foundIn.set(key[0], performance.now() + ASSUMED_AGAIN);
+      if (rows.get(nameOf(key))) this.#foundIn.set(key[0], plus(monotonicNow(), ASSUMED_AGAIN));
     }
   }
 
@@ -460,7 +462,7 @@ function isKnown(read: Deno.KvKey | KnownRow): read is KnownRow {
 /** A snapshot of the rows that a caller passed in. */
 function snapshotOf(rows: readonly KnownRow[]): Snapshot {
   if (rows.length === 0) return NO_ROWS;
-  return { rows: new Map(rows.map(({ key, entry }) => [nameOf(key), entry])), began: -Infinity };
+  return { rows: new Map(rows.map(({ key, entry }) => [nameOf(key), entry])), began: PAST };
 }
 
 function byName(keys: readonly Deno.KvKey[]): ReadonlyMap<string, Deno.KvKey> {

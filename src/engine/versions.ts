@@ -1,3 +1,4 @@
+import { later, monotonicNow, msSince, PAST } from "../base/mod.ts";
 import { batched } from "./batch.ts";
 import type { Store } from "./store.ts";
 
@@ -54,8 +55,8 @@ export class Versions {
   readonly #begin: (check: void) => Promise<void>;
   /** The background check, which no request is waiting for. */
   #refreshing: Promise<undefined> | undefined;
-  /** When the latest finished check started, on the `performance.now()` clock. */
-  #checkedAt = -Infinity;
+  /** When the latest finished check started. */
+  #checkedAt = PAST;
   /** The store's data version before the rows were last read. */
   #dataVersion: number | undefined;
   /** Number of requests since the last check began, whether they wait for the next one or not. */
@@ -94,7 +95,7 @@ export class Versions {
   check(maxStalenessMs: number = this.#maxStaleness): Promise<void> | undefined {
     this.#requests++;
     if (maxStalenessMs === 0) return this.#begin(); // Without a look at the clock, which is slow.
-    const age = performance.now() - this.#checkedAt;
+    const age = msSince(this.#checkedAt);
     if (age >= maxStalenessMs) return this.#begin();
     // One at a time. Otherwise, with a distant KV, every request that arrives during a check would begin another.
     if (age > maxStalenessMs / 2) {
@@ -105,7 +106,7 @@ export class Versions {
 
   /** Reads the rows, unless it is certain that nothing has changed since the last read. */
   async #read(): Promise<void> {
-    const started = performance.now();
+    const started = monotonicNow();
     const { dataVersion } = this.#store;
     if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
       const rows = [...this.#rows];
@@ -115,6 +116,6 @@ export class Versions {
       // A row that was added in the meantime has not been read.
       if (rows.length === this.#rows.length) this.#dataVersion = dataVersion;
     }
-    this.#checkedAt = Math.max(this.#checkedAt, started);
+    this.#checkedAt = later(this.#checkedAt, started);
   }
 }

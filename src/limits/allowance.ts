@@ -1,3 +1,4 @@
+import { monotonicNow, type MonotonicTime, msBetween, msSince, PAST, plus } from "../base/mod.ts";
 import {
   encodeJson,
   type KnownRow,
@@ -132,13 +133,13 @@ export class Allowance<Of extends Holder> {
   #sent: Debt = NO_DEBT;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  /** The last run's time, on the `performance.now()` clock; the permits that it granted, and those handed out since. */
-  #lately = { since: -Infinity, granted: 0, handedOut: 0 };
-  /** Until this time, on the `performance.now()` clock, no run begins unless a request is waiting. */
-  #retryAt = -Infinity;
+  /** The last run's time; the permits that it granted, and those handed out since. */
+  #lately = { since: PAST, granted: 0, handedOut: 0 };
+  /** Until this time, no run begins unless a request is waiting. */
+  #retryAt = PAST;
 
-  /** The state was read at `at` or later, on the `performance.now()` clock. */
-  constructor(context: AllowanceContext<Of>, state: HolderState<Of>, at: number) {
+  /** The state was read at `at` or later. */
+  constructor(context: AllowanceContext<Of>, state: HolderState<Of>, at: MonotonicTime) {
     this.#context = context;
     this.#known = firstSeen(state, at);
   }
@@ -150,11 +151,11 @@ export class Allowance<Of extends Holder> {
 
   /** False after a failure, or if the holder no longer exists: it must be read again. */
   get isKnown(): boolean {
-    return this.#known.seenAt > -Infinity;
+    return this.#known.seenAt > PAST;
   }
 
-  /** The rows had the known state at this time or later, on the `performance.now()` clock. */
-  get readAt(): number {
+  /** The rows had the known state at this time or later. */
+  get readAt(): MonotonicTime {
     return this.#known.readAt;
   }
 
@@ -182,7 +183,7 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * What `decideFromMemory()` would do at `now` (ms since the epoch), which is `at` on the `performance.now()` clock:
+   * What `decideFromMemory()` would do at `now` (ms since the epoch), which is also `at`:
    * admit a request or refuse it, or leave it to a transaction.
    */
   outlook({ now, at }: Pick<PermitRequest, "now" | "at">): "admit" | "refuse" | undefined {
@@ -244,10 +245,10 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * Learns rows that were read at `at` or later, on the `performance.now()` clock. If the usage row is a later one and
+   * Learns rows that were read at `at` or later. If the usage row is a later one and
    * not `isOwn`, another process has written it.
    */
-  learn(state: HolderState<Of>, at: number, isOwn: boolean = false): void {
+  learn(state: HolderState<Of>, at: MonotonicTime, isOwn: boolean = false): void {
     if (isOfChanged(state, this.#known.state)) {
       this.#debt = withoutRefusals(this.#debt);
       this.#sent = withoutRefusals(this.#sent);
@@ -279,7 +280,7 @@ export class Allowance<Of extends Holder> {
   }
 
   get #isShared(): boolean {
-    return performance.now() < this.#known.sharedUntil;
+    return monotonicNow() < this.#known.sharedUntil;
   }
 
   /** How long a lease is kept, in ms. A shared row is written less often, so that fewer commits conflict. */
@@ -290,10 +291,10 @@ export class Allowance<Of extends Holder> {
   }
 
   /** The lease if it has a permit for a request at these times. */
-  #leaseAt(now: number, at: number = performance.now()): Lease | undefined {
+  #leaseAt(now: number, at: MonotonicTime = monotonicNow()): Lease | undefined {
     const lease = this.#lease;
     if (lease === undefined || lease.left === 0) return undefined;
-    const isOld = at - lease.takenAt > MAX_LEASE_AGE;
+    const isOld = msBetween(lease.takenAt, at) > MAX_LEASE_AGE;
     return isOld || !isLeaseOf(lease, this.#known.state, now) ? undefined : lease;
   }
 
@@ -326,16 +327,16 @@ export class Allowance<Of extends Holder> {
 
   #isDue(now: number): boolean {
     if (this.#queue.length > 0) return true;
-    if (performance.now() < this.#retryAt) return false;
+    if (monotonicNow() < this.#retryAt) return false;
     const { returned, refusals } = this.#debt;
     if (returned.length > 0) return true;
-    if (refusals.count > 0 && performance.now() - this.#lately.since > this.#life) return true;
+    if (refusals.count > 0 && msSince(this.#lately.since) > this.#life) return true;
     const lease = this.#lease;
     return lease !== undefined && (lease.left < lease.low || this.#isOver(lease, this.#known.state, now));
   }
 
   #isOver(lease: Lease, state: HolderState<Of>, now: number): boolean {
-    return this.#context.isSettling || performance.now() - lease.takenAt > this.#life ||
+    return this.#context.isSettling || msSince(lease.takenAt) > this.#life ||
       !isLeaseOf(lease, state, now);
   }
 
@@ -359,12 +360,12 @@ export class Allowance<Of extends Holder> {
   /** Runs one transaction. Resolves to whether requests wait for permits to be given back. Never rejects. */
   async #run(): Promise<boolean> {
     const { transactions } = this.#context;
-    const at = performance.now();
+    const at = monotonicNow();
     const begun = this.#queue.length;
     const batch: Waiting[] = [];
     let run: Run<Of> | undefined;
     const mayBegin = () => {
-      if (performance.now() > at + KV_DEADLINE) throw new StoreUnavailable("Requests do not wait any longer");
+      if (msSince(at) > KV_DEADLINE) throw new StoreUnavailable("Requests do not wait any longer");
     };
     try {
       const { rows } = await transactions.run({
@@ -385,7 +386,7 @@ export class Allowance<Of extends Holder> {
   #reads(): readonly (Deno.KvKey | KnownRow)[] {
     const { state: { holder: { id }, holderRow, usageRow }, seenAt } = this.#known;
     const keys = stateKeys(this.#context.holders, id);
-    const isOld = performance.now() - seenAt > this.#context.commits.ms / 2;
+    const isOld = msSince(seenAt) > this.#context.commits.ms / 2;
     if (this.#isShared && isOld) return keys;
     const entries = keys.length > 1 ? [holderRow, usageRow] : [usageRow];
     return keys.map((key, index) => ({ key, entry: entries[index] ?? null }));
@@ -406,7 +407,7 @@ export class Allowance<Of extends Holder> {
     if (isOfChanged(state, this.#known.state)) this.#sent = withoutRefusals(this.#sent);
     const { usage, holder } = state;
     // After a change of the holder, requests wait again for permits of its full windows.
-    const known = seen(this.#known, state, -Infinity, false);
+    const known = seen(this.#known, state, PAST, false);
     const isOpen = ({ credential, now, isAwaited }: Waiting) =>
       holders.isOpenedBy(holder, credential, now) && (isAwaited?.() ?? true);
     const { since, granted, handedOut } = this.#lately;
@@ -415,9 +416,9 @@ export class Allowance<Of extends Holder> {
     const outcome = decideRun(usage, holder.limits, {
       debt: this.#sent,
       requests,
-      served: performance.now() - since > RECENT * this.#life ? 0 : granted + handedOut,
+      served: msSince(since) > RECENT * this.#life ? 0 : granted + handedOut,
       left: takes ? this.left : undefined,
-      mayWait: (usage, window) => mayComeBack(known, usage, window, performance.now(), RETURN_TIME),
+      mayWait: (usage, window) => mayComeBack(known, usage, window, monotonicNow(), RETURN_TIME),
     }, now);
     if (outcome.isChange) {
       write.set(usageKey(id), encodeUsage(outcome.usage));
@@ -452,7 +453,7 @@ export class Allowance<Of extends Holder> {
   #apply(
     run: Run<Of>,
     rows: readonly KnownRow[],
-    { batch, begun, at }: { batch: readonly Waiting[]; begun: number; at: number },
+    { batch, begun, at }: { batch: readonly Waiting[]; begun: number; at: MonotonicTime },
   ): void {
     const { now, state, usage, granted, refused, waiting, unknown, isChange } = run;
     const { limits } = state.holder;
@@ -463,7 +464,7 @@ export class Allowance<Of extends Holder> {
     this.#debt = { ...this.#debt, refusals: merged(this.#debt.refusals, counted(run.refusals)) };
     if (usage.bannedUntil > state.usage.bannedUntil) this.#context.banned(state.holder.id, usage.bannedUntil);
     this.#extendLease(run, limits);
-    this.#lately = { since: performance.now(), granted: granted.length, handedOut: 0 };
+    this.#lately = { since: monotonicNow(), granted: granted.length, handedOut: 0 };
     const { left } = this;
     granted.forEach(({ resolve }, index) =>
       resolve(this.#decision(usage, limits, left + granted.length - 1 - index, undefined, now))
@@ -485,8 +486,8 @@ export class Allowance<Of extends Holder> {
   #fail(batch: readonly Waiting[], error: unknown, unwritten: Debt): void {
     this.#debt = joined(unwritten, this.#debt);
     this.#sent = NO_DEBT;
-    this.#known = { ...this.#known, seenAt: -Infinity };
-    this.#retryAt = performance.now() + PAUSE;
+    this.#known = { ...this.#known, seenAt: PAST };
+    this.#retryAt = plus(monotonicNow(), PAUSE);
     for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(error);
     if (this.#context.isSettling) this.#drop([]);
   }
@@ -495,13 +496,13 @@ export class Allowance<Of extends Holder> {
   #drop(batch: readonly Waiting[]): void {
     this.#lease = undefined;
     this.#debt = this.#sent = NO_DEBT;
-    this.#known = { ...this.#known, seenAt: -Infinity };
+    this.#known = { ...this.#known, seenAt: PAST };
     for (const { resolve } of [...batch, ...this.#queue.splice(0)]) resolve(UNDECIDED);
   }
 
   /** Adds permits to the lease, or begins one. A lease that was kept is one of the state that was decided on. */
   #extendLease({ usage: { epoch, minute }, ahead, isDenied }: Run<Of>, limits: Limits): void {
-    const takenAt = performance.now();
+    const takenAt = monotonicNow();
     if (this.#lease) {
       const left = this.#lease.left + ahead;
       // If no more can be leased, it is not renewed again before it is over.

@@ -1,3 +1,4 @@
+import { later, monotonicNow, type MonotonicTime, PAST, plus } from "../base/mod.ts";
 import { type Holder, type HolderState, isLater } from "./holder.ts";
 import type { Lease } from "./lease.ts";
 import { type FullWindow, isSameLimits, roll, type Usage, windowEnd } from "./usage.ts";
@@ -5,15 +6,15 @@ import { type FullWindow, isSameLimits, roll, type Usage, windowEnd } from "./us
 /** After another process has written a row, it counts as shared for this long, in ms. */
 const SHARED_FOR = 10_000;
 
-/** What a process knows about a holder's rows. Times are on the `performance.now()` clock. */
+/** What a process knows about a holder's rows. */
 export interface Known<Of extends Holder> {
   readonly state: HolderState<Of>;
-  /** When the rows were last seen; -Infinity if they must be read. */
-  readonly seenAt: number;
+  /** When the rows were last seen; PAST if they must be read. */
+  readonly seenAt: MonotonicTime;
   /** The rows had this state at this time or later. */
-  readonly readAt: number;
+  readonly readAt: MonotonicTime;
   /** Until when the usage row counts as shared, because another process has written it. */
-  readonly sharedUntil: number;
+  readonly sharedUntil: MonotonicTime;
   /** When each window was first seen full. */
   readonly full: FirstFull;
 }
@@ -24,14 +25,14 @@ type FirstFull = Readonly<Partial<Record<FullWindow, Full>>>;
 interface Full {
   /** When it ends, in ms since the epoch. */
   readonly end: number;
-  /** When this process first saw it full, on the `performance.now()` clock. */
-  readonly at: number;
+  /** When this process first saw it full. */
+  readonly at: MonotonicTime;
 }
 
 /** What is known from the first reading of rows, at `at` or later. */
-export function firstSeen<Of extends Holder>(state: HolderState<Of>, at: number): Known<Of> {
-  const time = performance.now();
-  return { state, seenAt: time, readAt: at, sharedUntil: -Infinity, full: fullIn(state, {}, time) };
+export function firstSeen<Of extends Holder>(state: HolderState<Of>, at: MonotonicTime): Known<Of> {
+  const time = monotonicNow();
+  return { state, seenAt: time, readAt: at, sharedUntil: PAST, full: fullIn(state, {}, time) };
 }
 
 /**
@@ -41,40 +42,40 @@ export function firstSeen<Of extends Holder>(state: HolderState<Of>, at: number)
 export function seen<Of extends Holder>(
   known: Known<Of>,
   state: HolderState<Of>,
-  at: number,
+  at: MonotonicTime,
   isOwn: boolean,
 ): Known<Of> {
-  const time = performance.now();
+  const time = monotonicNow();
   const before = known.state;
   const isUsageLater = isLater(state.usageRow, before.usageRow);
   const { holder, holderRow } = isLater(state.holderRow, before.holderRow) ? state : before;
   const { usage, usageRow } = isUsageLater ? state : before;
   const after = { holder, holderRow, usage, usageRow };
   const isSameHolder = holderRow === before.holderRow && usage.epoch === before.usage.epoch;
-  const isByOther = isUsageLater && !isOwn && known.seenAt > -Infinity;
+  const isByOther = isUsageLater && !isOwn && known.seenAt > PAST;
   return {
     state: after,
     seenAt: time,
-    readAt: Math.max(at, known.readAt),
-    sharedUntil: isByOther ? time + SHARED_FOR : known.sharedUntil,
+    readAt: later(at, known.readAt),
+    sharedUntil: isByOther ? plus(time, SHARED_FOR) : known.sharedUntil,
     full: fullIn(after, isSameHolder ? known.full : {}, time),
   };
 }
 
 /**
- * Whether permits of a full window might still be given back at `time` (on the `performance.now()` clock): some are
- * leased, and it is not yet `returnTime` (ms) since this process first saw the window full.
+ * Whether permits of a full window might still be given back at `time`: some are leased, and it is not yet `returnTime`
+ * (ms) since this process first saw the window full.
  */
 export function mayComeBack(
   { full }: Known<Holder>,
   usage: Usage,
   window: FullWindow,
-  time: number,
+  time: MonotonicTime,
   returnTime: number,
 ): boolean {
   if ((window === "day" ? usage.leasedToday : usage.leased) === 0) return false;
   const first = full[window];
-  return first?.end !== windowEnd(usage, window) || time < first.at + returnTime;
+  return first?.end !== windowEnd(usage, window) || time < plus(first.at, returnTime);
 }
 
 /** Whether a state is that of a changed or reset holder. Refusals from before the change do not count. */
@@ -92,7 +93,7 @@ export function isLeaseOf(lease: Lease, { usage, holder }: HolderState<Holder>, 
 function fullIn(
   { usage, holder: { limits } }: HolderState<Holder>,
   before: FirstFull,
-  time: number,
+  time: MonotonicTime,
 ): FirstFull {
   const full = { ...before };
   const keepFirst = (window: FullWindow, isFull: boolean) => {

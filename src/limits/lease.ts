@@ -1,3 +1,4 @@
+import type { MonotonicTime } from "../base/mod.ts";
 import {
   free,
   type FullWindow,
@@ -30,8 +31,8 @@ export interface Lease {
   used: number;
   /** It is renewed when it has fewer permits left than this. */
   low: number;
-  /** When it was taken or last renewed, on the `performance.now()` clock. */
-  takenAt: number;
+  /** When it was taken or last renewed. */
+  takenAt: MonotonicTime;
 }
 
 /** What a process has not written to the usage row yet. */
@@ -84,8 +85,8 @@ export function nextSize(served: number, free: number): number {
 
 /** A request for a permit. */
 export interface Asking {
-  /** When it arrived, on the `performance.now()` clock. */
-  readonly at: number;
+  /** When it arrived. */
+  readonly at: MonotonicTime;
   /** Whether it is served even if it is refused, so that its refusal does not count. */
   readonly isSpared?: boolean | undefined;
 }

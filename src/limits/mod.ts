@@ -58,6 +58,7 @@
  *
  * @module
  */
+export { monotonicNow, type MonotonicTime } from "../base/mod.ts";
 export { type Allowance, type PermitRequest, UNDECIDED } from "./allowance.ts";
 export { AnonymousLimiter } from "./anonymous.ts";
 export { decodeState, type Holder, type Holders, type HolderState, stateKeys, unstored } from "./holder.ts";

@@ -1,4 +1,4 @@
-import { BoundedMap } from "../base/mod.ts";
+import { BoundedMap, monotonicNow, type MonotonicTime, msBetween } from "../base/mod.ts";
 import { AGAIN, batched, retried, type Store, type Transactions } from "../engine/mod.ts";
 import { Allowance, type AllowanceContext, type PermitRequest, UNDECIDED } from "./allowance.ts";
 import { decodeState, type Holder, type Holders, type HolderState, stateKeys } from "./holder.ts";
@@ -45,7 +45,7 @@ export class Permits<Of extends Holder> {
       },
     };
     this.#load = batched(async (ids) => {
-      const at = performance.now();
+      const at = monotonicNow();
       const states = await Promise.allSettled(ids.map(async (id) => {
         return decodeState(holders, id, await store.getMany(stateKeys(holders, id)));
       }));
@@ -62,8 +62,8 @@ export class Permits<Of extends Holder> {
     return this.#known.get(id) ?? this.#active.get(id);
   }
 
-  /** Learns rows that were read at `at` or later, on the `performance.now()` clock. Returns the allowance. */
-  learn(state: HolderState<Of>, at: number): Allowance<Of> {
+  /** Learns rows that were read at `at` or later. Returns the allowance. */
+  learn(state: HolderState<Of>, at: MonotonicTime): Allowance<Of> {
     const { id } = state.holder;
     const known = this.of(id);
     known?.learn(state, at);
@@ -82,7 +82,7 @@ export class Permits<Of extends Holder> {
    */
   admit(id: string, credential: string = ""): Promise<Decision | undefined> {
     const { clock, holders } = this.#context;
-    const request = { credential, now: clock(), at: performance.now() };
+    const request = { credential, now: clock(), at: monotonicNow() };
     return retried(async () => {
       const known = this.of(id);
       const allowance = known && this.#isUsable(known, request) ? known : await this.#load(id);
@@ -96,7 +96,7 @@ export class Permits<Of extends Holder> {
   #isUsable(known: Allowance<Of>, request: PermitRequest): boolean {
     const { credential, now, at } = request;
     if (!known.isKnown) return false;
-    if (at - known.readAt < CERTAIN_FOR) return true;
+    if (msBetween(known.readAt, at) < CERTAIN_FOR) return true;
     return this.#context.holders.isOpenedBy(known.holder, credential, now) &&
       known.outlook(request) !== "refuse";
   }

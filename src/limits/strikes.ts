@@ -1,3 +1,5 @@
+import { earlier, FUTURE, monotonicNow, type MonotonicTime, plus } from "../base/mod.ts";
+
 /*
  * Refusals, and which of them count toward a ban. No response takes longer than five seconds, so the client of a
  * request that arrives later than that after a refusal knows about the refusal. If the request is refused, too, that is
@@ -13,21 +15,21 @@ const STRIKES_PER_REQUEST = 5;
 export interface Refusals {
   /** Start of the minute, in ms since the epoch. */
   readonly minute: number;
-  /** When the process first refused a request in the minute, on the `performance.now()` clock. */
-  readonly first: number;
+  /** When the process first refused a request in the minute. */
+  readonly first: MonotonicTime;
   readonly count: number;
   /** Number of them that are strikes. */
   readonly strikes: number;
 }
 
 /** No refusals. */
-export const NO_REFUSALS: Refusals = { minute: 0, first: Infinity, count: 0, strikes: 0 };
+export const NO_REFUSALS: Refusals = { minute: 0, first: FUTURE, count: 0, strikes: 0 };
 
-/** Adds the refusal of a request that arrived at `at`, on the `performance.now()` clock. */
-export function withRefusal(refusals: Refusals, minute: number, at: number): Refusals {
+/** Adds the refusal of a request that arrived at `at`. `minute` is in ms since the epoch. */
+export function withRefusal(refusals: Refusals, minute: number, at: MonotonicTime): Refusals {
   const isSame = refusals.minute === minute;
-  const { first, count, strikes } = isSame ? refusals : { ...NO_REFUSALS, first: performance.now() };
-  return { minute, first, count: count + 1, strikes: strikes + (at > first + UNAWARE ? 1 : 0) };
+  const { first, count, strikes } = isSame ? refusals : { ...NO_REFUSALS, first: monotonicNow() };
+  return { minute, first, count: count + 1, strikes: strikes + (at > plus(first, UNAWARE) ? 1 : 0) };
 }
 
 /** The same minute without the refusals themselves, once they are counted elsewhere. */
@@ -39,7 +41,7 @@ export function counted({ minute, first }: Refusals): Refusals {
 export function merged(one: Refusals, other: Refusals): Refusals {
   if (one.minute !== other.minute) return one.minute > other.minute ? one : other;
   const { minute, count, strikes } = one;
-  const first = Math.min(one.first, other.first);
+  const first = earlier(one.first, other.first);
   return { minute, first, count: count + other.count, strikes: strikes + other.strikes };
 }
 

@@ -1,3 +1,4 @@
+import { monotonicNow, msSince, PAST } from "../base/mod.ts";
 import { clearImmediate, setImmediate } from "node:timers";
 import { ConcurrencyLimit } from "./concurrency.ts";
 import { ApiError, ERRORS, invalidRequest } from "./error.ts";
@@ -213,9 +214,8 @@ async function readBytes(
 class BodyDeadline {
   readonly #rules: BodyRules;
   readonly #reject: (error: ApiError) => void;
-  /** On the `performance.now()` clock. */
-  #begun = 0;
-  #lastPart = 0;
+  #begun = PAST;
+  #lastPart = PAST;
   #turn: ReturnType<typeof setImmediate> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -231,21 +231,20 @@ class BodyDeadline {
   }
 
   start(): void {
-    this.#begun = this.#lastPart = performance.now();
+    this.#begun = this.#lastPart = monotonicNow();
     this.#check();
   }
 
   /** A part of the body has arrived: the next one may take as long again. */
   partArrived(): void {
-    this.#lastPart = performance.now();
+    this.#lastPart = monotonicNow();
   }
 
   /** Rejects the body if it is late. Otherwise checks again when it would be. */
   #check(): void {
     const { timeoutMs, stallMs } = this.#rules;
-    const now = performance.now();
-    const left = this.#begun + timeoutMs - now;
-    const leftOfPause = this.#lastPart + stallMs - now;
+    const left = timeoutMs - msSince(this.#begun);
+    const leftOfPause = stallMs - msSince(this.#lastPart);
     if (left <= 0) return this.#refuse(`The body must arrive within ${timeoutMs / 1_000} s.`);
     if (leftOfPause <= 0) return this.#refuse(`A chunked body must not pause for ${stallMs / 1_000} s.`);
     // If the event loop was busy, the timer fires late. One more turn reads the parts that have arrived in the meantime.

@@ -1,3 +1,5 @@
+import { monotonicNow, msSince, PAST } from "../base/mod.ts";
+
 /** Options of a {@linkcode Server}. */
 export interface ServerOptions {
   /** 0 for any free port. */
@@ -39,7 +41,7 @@ export class Server {
   /** Those that have failed, and whose clients have not been asked to connect again. */
   readonly #failed: Deno.HttpServer[] = [];
   #stopping = false;
-  #failedAt = -Infinity;
+  #failedAt = PAST;
 
   constructor(options: ServerOptions, handler: ServerHandler) {
     this.#options = options;
@@ -83,9 +85,8 @@ export class Server {
   }
 
   #recover(error: unknown): void {
-    const now = performance.now();
-    if (now - this.#failedAt > QUIET_PERIOD) this.#options.onFailure(error);
-    this.#failedAt = now;
+    if (msSince(this.#failedAt) > QUIET_PERIOD) this.#options.onFailure(error);
+    this.#failedAt = monotonicNow();
     const { address } = this;
     if ("hostname" in address) setTimeout(() => this.#listenAgain(address), PAUSE);
     else this.#setEnded(true);

@@ -1,7 +1,7 @@
 // Requests in flight and their bodies: how many at a time, and for how long.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/app/in_flight.ts";
-import { pause } from "../../src/base/time.ts";
+import { monotonicNow, pause } from "../../src/base/time.ts";
 import { whenReady } from "../../src/base/when_ready.ts";
 import { originOf, Server } from "../../src/web/server.ts";
 import { assertError } from "../support/assertions.ts";
@@ -51,7 +51,7 @@ async function worked<Result>(
     throw error;
   };
   await inFlight.run({
-    ...{ at: performance.now(), ready, failed, finish: (response) => response },
+    ...{ at: monotonicNow(), ready, failed, finish: (response) => response },
     work: (budget) => whenReady(work(budget), note),
   });
   return results[0];
@@ -106,7 +106,7 @@ Deno.test("respond() finishes one response, and reports what fails after its req
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
     inFlight.run({
-      at: performance.now(),
+      at: monotonicNow(),
       ready,
       work: () => pause(ms).then(() => Promise.reject(name)),
       failed(error) {

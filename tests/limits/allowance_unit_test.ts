@@ -10,7 +10,7 @@ import {
   type Usage,
   usageKey,
 } from "../../src/limits/usage.ts";
-import { pause } from "../../src/base/time.ts";
+import { monotonicNow, PAST, pause } from "../../src/base/time.ts";
 import { decodeJson, encodeJson } from "../../src/engine/row.ts";
 import { Store } from "../../src/engine/store.ts";
 import { Transactions } from "../../src/engine/transactions.ts";
@@ -54,7 +54,7 @@ class Tenancy implements AsyncDisposable {
     this.permits = new Permits({ store, transactions, holders: TENANTS, clock });
     this.set(HOLDER, encodeJson({ id: ID, limits, credential: "key" }));
     this.set(USAGE, encodeUsage({ ...UNUSED, minute: NOON, ...usage }));
-    this.allowance = this.permits.learn(this.state, 0);
+    this.allowance = this.permits.learn(this.state, PAST);
   }
 
   /** The stored usage. */
@@ -77,7 +77,7 @@ class Tenancy implements AsyncDisposable {
 
   /** Learns the rows as they are. */
   learn(): void {
-    this.allowance = this.permits.learn(this.state, performance.now());
+    this.allowance = this.permits.learn(this.state, monotonicNow());
   }
 
   async set(key: Deno.KvKey, value: unknown): Promise<void> {
@@ -93,7 +93,7 @@ class Tenancy implements AsyncDisposable {
 
   /** Sends requests that wait for a run. */
   ask(count: number, credential = "key"): Promise<(Decision | typeof UNDECIDED)[]> {
-    const request = { credential, now: this.now, at: performance.now() };
+    const request = { credential, now: this.now, at: monotonicNow() };
     return Promise.all(Array.from({ length: count }, () => this.allowance.decideInRun(request)));
   }
 
@@ -119,7 +119,7 @@ class Tenancy implements AsyncDisposable {
 
   /** Decides on a request from memory. */
   decide(): string | undefined {
-    const decision = this.allowance.decideFromMemory({ at: performance.now() });
+    const decision = this.allowance.decideFromMemory({ at: monotonicNow() });
     return decision && (decision.refusal ?? "ok");
   }
 
@@ -475,7 +475,7 @@ Deno.test.each([0, 1, 2, 3])(
   async (microtasks) => {
     await using tenancy = new Tenancy();
     const send = async (): Promise<Decision> => {
-      const at = performance.now();
+      const at = monotonicNow();
       const decision = await tenancy.allowance.decideInRun({ credential: "key", now: tenancy.now, at });
       for (let count = 0; count < microtasks; count++) await undefined;
       return decision === UNDECIDED ? tenancy.allowance.decideFromMemory({ at }) ?? send() : decision;
@@ -530,7 +530,7 @@ Deno.test("Allowance.learn() ignores older rows, so that a change stays known", 
   await tenancy.change({ used: 5 });
   tenancy.learn();
 
-  tenancy.allowance.learn(before, 0);
+  tenancy.allowance.learn(before, PAST);
 
   assertEquals(tenancy.allowance.holder.credential, "new");
   assertEquals(tenancy.allowance.usageWithoutLease(before.usage, before.usageRow).used, 5);
@@ -676,7 +676,9 @@ Deno.test("Permits.of() forgets an account only once it is idle, if enough other
   await using tenancy = new Tenancy();
   const { permits, state } = tenancy;
   const learnOthers = () => {
-    for (const id of upTo(20_000)) permits.learn({ ...state, holder: { ...state.holder, id: `${id}` } }, 0);
+    for (const id of upTo(20_000)) {
+      permits.learn({ ...state, holder: { ...state.holder, id: `${id}` } }, PAST);
+    }
   };
   await tenancy.lease();
 

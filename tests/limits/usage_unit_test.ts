@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
-import { DAY, dayOf, HOUR, MINUTE } from "../../src/base/time.ts";
+import { DAY, dayOf, FUTURE, HOUR, MINUTE, monotonicNow, plus } from "../../src/base/time.ts";
 import { CorruptRow, encodeJson, encodeText } from "../../src/engine/row.ts";
 import { AnonymousLimiter } from "../../src/limits/anonymous.ts";
 import {
@@ -268,7 +268,9 @@ function returned(size: number, unused: number, minute: number = NOON, epoch: nu
 }
 
 /** Requests that arrived one after the other. */
-const [A, B, C, D] = [{ at: 1 }, { at: 2 }, { at: 3 }, { at: 4 }] as const;
+const START = monotonicNow();
+const request = (ms: number): Asking => ({ at: plus(START, ms) });
+const [A, B, C, D] = [request(1), request(2), request(3), request(4)] as const;
 
 /** Decides on requests, none of which waits. */
 function decideOn(
@@ -289,18 +291,18 @@ Deno.test("owing() adds up permits of the same epoch and minute, and no others",
 });
 
 Deno.test("joined() adds up refusals of the same minute, and otherwise keeps those of the later one", () => {
-  const refused = (minute: number, first: number): Debt => ({
+  const refused = (minute: number, ms: number): Debt => ({
     ...NO_DEBT,
-    refusals: { minute, first, count: 3, strikes: 1 },
+    refusals: { minute, first: plus(START, ms), count: 3, strikes: 1 },
   });
   const [now, earlier, later] = [refused(NOON, 2), refused(NOON, 1), refused(NEXT, 2)];
 
-  assertEquals(joined(now, earlier).refusals, { minute: NOON, first: 1, count: 6, strikes: 2 });
+  assertEquals(joined(now, earlier).refusals, { minute: NOON, first: plus(START, 1), count: 6, strikes: 2 });
   assertEquals([joined(now, later), joined(later, now)], [later, later]);
 });
 
 Deno.test("detach() returns what is left and used", () => {
-  const lease = { epoch: 0, minute: NOON, limits: LIMITS, left: 4, used: 3, low: 5, takenAt: 0 };
+  const lease = { epoch: 0, minute: NOON, limits: LIMITS, left: 4, used: 3, low: 5, takenAt: START };
 
   assertEquals(detach(lease), returned(7, 4));
 });
@@ -354,10 +356,10 @@ Deno.test("decideRun() lets requests wait while permits may come back, and grant
 Deno.test.each([["minute", { used: 2 }], ["day", { usedToday: 9 }]] as const)(
   "decideRun() judges each refusal of the %s by its own request, and bans at the last strike",
   (window, full) => {
-    const first = performance.now();
+    const first = START;
     const { refused, usage, refusals } = decideOn({ ...full, strikes: 8 }, {
       debt: { ...NO_DEBT, refusals: { minute: NOON, first, count: 0, strikes: 0 } },
-      requests: [0, 5_001, 5_000, 5_001, 0, 5_001].map((ms) => ({ at: first + ms })),
+      requests: [0, 5_001, 5_000, 5_001, 0, 5_001].map((ms) => ({ at: plus(first, ms) })),
     }, { minute: 2, day: 9 });
 
     assertEquals(refused.map(({ refusal }) => refusal), [window, window, window, "ban", "ban", "ban"]);
@@ -369,7 +371,7 @@ Deno.test.each([["minute", { used: 2 }], ["day", { usedToday: 9 }]] as const)(
 const FULL = { used: 60, usedToday: 60, noLeasesUntil: NEXT };
 
 Deno.test("decideRun() begins no ban for strikes of a minute that is over", () => {
-  const debt = { ...NO_DEBT, refusals: { minute: NOON, first: 0, count: 300, strikes: 300 } };
+  const debt = { ...NO_DEBT, refusals: { minute: NOON, first: START, count: 300, strikes: 300 } };
 
   const { granted, usage } = decideOn({}, { debt, requests: [A] }, undefined, NEXT);
 
@@ -377,7 +379,7 @@ Deno.test("decideRun() begins no ban for strikes of a minute that is over", () =
 });
 
 Deno.test.each<[string, Partial<Usage>, Asking, Refusal]>([
-  ["of a request that is spared", FULL, { at: Infinity, isSpared: true }, "minute"],
+  ["of a request that is spared", FULL, { at: FUTURE, isSpared: true }, "minute"],
   ["during a ban", { bannedUntil: NEXT }, A, "ban"],
 ])("decideRun() counts no refusal %s", (_, usage, request, refusal) => {
   const mayWait = (_: Usage, window: Refusal) => window !== "minute"; // Nobody waits for the end of a ban.
@@ -393,7 +395,7 @@ Deno.test.each(
     ["nothing of another minute", NEXT, NOON, [0, 0, 0, false]],
   ] as const,
 )("decideRun() counts %s", (_, minute, now, counts) => {
-  const debt = { ...NO_DEBT, refusals: { minute, first: 0, count: 5, strikes: 2 } };
+  const debt = { ...NO_DEBT, refusals: { minute, first: START, count: 5, strikes: 2 } };
 
   const { usage, isChange } = decideOn({}, { debt }, undefined, now);
 

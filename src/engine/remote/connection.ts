@@ -1,4 +1,4 @@
-import { pause } from "../../base/mod.ts";
+import { monotonicNow, type MonotonicTime, msSince, PAST, pause, plus } from "../../base/mod.ts";
 import { DeadlineExceeded, KV_DEADLINE, StoreUnavailable, withDeadline } from "../deadline.ts";
 import { EngineMetrics } from "../metrics.ts";
 
@@ -38,10 +38,10 @@ interface Handle {
   readonly kv: Deno.Kv;
   /** Number of operations under way. */
   busy: number;
-  /** Time of the first failure since the last success, on the `performance.now()` clock. */
-  failingSince: number | undefined;
-  /** The handle is avoided until this time, on the `performance.now()` clock. */
-  restsUntil: number;
+  /** Time of the first failure since the last success. */
+  failingSince: MonotonicTime | undefined;
+  /** The handle is avoided until this time. */
+  restsUntil: MonotonicTime;
 }
 
 /** Handles that were opened together. */
@@ -95,7 +95,7 @@ export class Connection {
    * @throws {DeadlineExceeded} if it takes too long.
    */
   async run<T>(kind: "read" | "write", operate: (kv: Deno.Kv) => Promise<T>): Promise<T> {
-    const started = performance.now();
+    const started = monotonicNow();
     const generation = this.#generation;
     if (generation.isGivenUp) {
       this.#metrics.kvFailures.add(1, kind);
@@ -106,9 +106,9 @@ export class Connection {
     handle.busy++;
     try {
       const result = await withDeadline(operation, this.#deadline);
-      this.roundTrip += (performance.now() - started - this.roundTrip) / 8;
+      this.roundTrip += (msSince(started) - this.roundTrip) / 8;
       handle.failingSince = undefined;
-      handle.restsUntil = 0;
+      handle.restsUntil = PAST;
       return result;
     } catch (error) {
       this.#metrics.kvFailures.add(1, kind);
@@ -117,7 +117,7 @@ export class Connection {
       throw error;
     } finally {
       handle.busy--;
-      this.#metrics.kvDuration.observe((performance.now() - started) / 1_000, kind);
+      this.#metrics.kvDuration.observe(msSince(started) / 1_000, kind);
     }
   }
 
@@ -137,10 +137,9 @@ export class Connection {
 
   /** Replaces the handles if one has been failing for too long. Until new ones are open, the old ones stay in use. */
   #handleFailed(handle: Handle, generation: Generation): void {
-    const now = performance.now();
-    handle.failingSince ??= now;
-    handle.restsUntil = now + REST;
-    if (now - handle.failingSince > MAX_FAILING * this.#deadline) this.#replace(generation);
+    handle.failingSince ??= monotonicNow();
+    handle.restsUntil = plus(monotonicNow(), REST);
+    if (msSince(handle.failingSince) > MAX_FAILING * this.#deadline) this.#replace(generation);
   }
 
   /** Starts replacing the handles, unless a replacement is already under way or done. */
@@ -152,8 +151,8 @@ export class Connection {
     const { signal } = this.#closing;
     const lost = () => this.#replaced.filter(({ hanging }) => hanging > 0);
     try {
-      const end = performance.now() + HANG_TIMEOUT;
-      while (lost().length >= MAX_LOST && performance.now() < end && !signal.aborted) await pause(POLL);
+      const end = plus(monotonicNow(), HANG_TIMEOUT);
+      while (lost().length >= MAX_LOST && monotonicNow() < end && !signal.aborted) await pause(POLL);
       const kvs = await this.#reopen(signal);
       close(this.#generation);
       this.#replaced = [...lost(), this.#generation];
@@ -167,7 +166,7 @@ export class Connection {
 }
 
 function generationOf(kvs: readonly Deno.Kv[]): Generation {
-  const handles = kvs.map((kv) => ({ kv, busy: 0, failingSince: undefined, restsUntil: 0 }));
+  const handles = kvs.map((kv) => ({ kv, busy: 0, failingSince: undefined, restsUntil: PAST }));
   return { handles, hanging: 0, isGivenUp: false };
 }
 
@@ -177,5 +176,5 @@ function close({ handles }: Generation): void {
 
 /** A handle's load. A handle that has just failed sorts after all others. */
 function load({ busy, restsUntil }: Handle): number {
-  return performance.now() < restsUntil ? busy + 1e9 : busy;
+  return monotonicNow() < restsUntil ? busy + 1e9 : busy;
 }
