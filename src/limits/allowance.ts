@@ -70,7 +70,8 @@ import { dayTotalKey, pastDay } from "./usage_days.ts";
  *                   rows might be older than the request. It returns to #queue.
  *     not applied   Requests get the error. #sent returns to #debt, and is written later.
  *     unknown       Requests get the error. #sent is forgotten.
- *     no row        The holder no longer exists. Everything is forgotten. Requests get UNDECIDED, so their holder is read again.
+ *     no row        The holder no longer exists. Everything is forgotten. Requests get UNDECIDED, so their holder is read
+ *                   again.
  *
  * Why no permit is used twice: a permit is in one state at a time, and can be handed out only while it is left. If
  * permits are forgotten, here or in a crash, the row counts them as used until the day ends. So it may count too many
