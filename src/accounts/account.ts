@@ -224,12 +224,12 @@ export class AccountExists extends ApiError {
   }
 }
 
-/** Counts a rotation at `now` (ms since the epoch). @throws {ApiError} `rotation_limit` */
+/** Counts a rotation at `now`. @throws {ApiError} `rotation_limit` */
 export function countRotation(before: HourCount | undefined, now: number): HourCount {
   return countIn(ROTATIONS, before, now);
 }
 
-/** Counts the addition of a key at `now` (ms since the epoch). @throws {ApiError} `key_additions_limit` */
+/** Counts the addition of a key at `now`. @throws {ApiError} `key_additions_limit` */
 export function countAddition(before: HourCount | undefined, now: number): HourCount {
   return countIn(ADDITIONS, before, now);
 }

@@ -245,7 +245,7 @@ export function rotation(
 /** An account and its usage. */
 export type Seen = Pick<AccountState, "holder" | "usage">;
 
-/** What is seen of an account at `now` (ms since the epoch). */
+/** What is seen of an account at `now`. */
 export function viewOf({ holder: account, usage: stored }: Seen, now: number): AccountView {
   const { id, name, environment, plan, limits, signedUp, createdAt } = account;
   const { suspendedAt, closedAt } = account;

@@ -99,13 +99,13 @@ export class ApiKeys {
     return allowance && this.#isCurrent(allowance) ? allowance : undefined;
   }
 
-  /** The account as it is in memory, if the key is valid for it at `now` (ms since the epoch); otherwise null. */
+  /** The account as it is in memory, if the key is valid for it at `now`; otherwise null. */
   open(allowance: Allowance<Account>, { hash }: OwnedKey, now: number): Opened | null {
     const valid = keyWith(allowance.holder, hash, now);
     return valid === undefined ? null : { allowance, valid };
   }
 
-  /** The limits of the account that the key opens at `now` (ms since the epoch); undefined if it is not in memory. */
+  /** The limits of the account that the key opens at `now`; undefined if it is not in memory. */
   peek(key: string, now: number): Decision | undefined {
     const owned = this.known(key);
     const allowance = this.#permits.of(owned?.accountId ?? "");
@@ -114,8 +114,8 @@ export class ApiKeys {
   }
 
   /**
-   * The allowance for the account that a key opens at `now` (ms since the epoch), even if suspended; null if there is
-   * none. The allowance is current as of the last version check, or as of this call if it had to be read.
+   * The allowance for the account that a key opens at `now`, even if suspended; null if there is none. The allowance is
+   * current as of the last version check, or as of this call if it had to be read.
    *
    * @throws {StoreUnavailable}
    * @throws {CorruptRow}

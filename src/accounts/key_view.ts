@@ -121,7 +121,7 @@ function namesOf(names: readonly string[]): Schema<readonly string[]> {
   };
 }
 
-/** The data for a key that a request adds at `now` (ms since the epoch). @throws {ApiError} if it has expired. */
+/** The data for a key that a request adds at `now`. @throws {ApiError} if it has expired. */
 export function newKeyOf(
   { label, scope, collections, expiresAt }: Parsed<KeySchemas["addition"]>,
   now: number,
@@ -145,7 +145,7 @@ export function keyViewOf(key: AddedKey): ParsedMembers<typeof MEMBERS> {
   };
 }
 
-/** What is seen of the added keys that an account has after a rotation at `now` (ms since the epoch). */
+/** What is seen of the added keys that an account has after a rotation at `now`. */
 export function keptKeysOf(account: Account, now: number): Parsed<typeof KEPT_KEYS> {
   return validKeysOf(account, now).map(({ id, label, scope, createdAt }) => ({
     ...{ id, label, scope },

@@ -181,7 +181,7 @@ function countIn(row: Entry | null): number {
   return row ? decodeJson<number>(row) : 0;
 }
 
-/** When the current window ends, in ms since the epoch. */
+/** When the current window ends. */
 function endOf({ ms }: Required<OwnLimit>, now: number): number {
   return now - now % ms + ms;
 }

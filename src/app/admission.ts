@@ -11,7 +11,7 @@ export interface Caller {
   /** The request's bearer token, if an account can be charged. */
   readonly key: string | undefined;
   readonly address: () => string;
-  /** Time of arrival, in ms since the epoch. */
+  /** Time of arrival. */
   readonly now: number;
   /** The same time, for deadlines. */
   readonly at: MonotonicTime;
@@ -224,7 +224,7 @@ export class Admissions {
     admission.decision = uncharged(decision);
   }
 
-  /** The account that a key opens at `now` (ms since the epoch), read after this call if any account has changed. */
+  /** The account that a key opens at `now`, read after this call if any account has changed. */
   async find(key: string, now: number): Promise<Account | undefined> {
     await this.#versions.check(0);
     if (this.#keys.known(key) === undefined) await this.#keys.identify(key);

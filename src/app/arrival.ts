@@ -17,7 +17,7 @@ import { createRequestIds, hasValidHost, targetOf } from "./target.ts";
 export interface Arrival {
   readonly request: Request;
   readonly id: string;
-  /** Time of arrival, in ms since the epoch. */
+  /** Time of arrival. */
   readonly now: number;
   /** The same time, for deadlines. */
   readonly at: MonotonicTime;

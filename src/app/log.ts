@@ -140,8 +140,8 @@ export function createLog(
 /**
  * The log line of an error: its name, place and `logReason`. Its message is left out, because it may contain secrets.
  *
- * `now` is in ms since the epoch. `route` is the route's pattern, or another task that failed: `accept`, `accounts`,
- * `items`, `schema`, `store` or `sweep`. `id` is that of the request that failed, if any.
+ * `route` is the route's pattern, or another task that failed: `accept`, `accounts`, `items`, `schema`, `store` or
+ * `sweep`. `id` is that of the request that failed, if any.
  */
 export function errorRecord(error: unknown, now: number, route: string, id = ""): ErrorRecord {
   const common = { time: new Date(now).toISOString(), id, route };

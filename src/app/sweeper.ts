@@ -1,7 +1,7 @@
 import { monotonicNow, msSince, pause } from "../base/mod.ts";
 import { errorRecord, type Log } from "./log.ts";
 
-/** Removes some of the rows that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
+/** Removes some of the rows that have expired by `now`. Resolves to true if there may be more. */
 export type Sweep = (now: number) => Promise<boolean>;
 
 const INTERVAL = 60_000;

@@ -15,8 +15,8 @@ export function dayOf(time: number): number {
 declare const MONOTONIC: unique symbol;
 
 /**
- * A time on the clock of `performance.now()`, which no change of the date moves: a number that is neither one of ms since
- * the epoch nor one to calculate with. Such times compare with `<`.
+ * A time on the clock of `performance.now()`, which no change of the date moves: a number, but none to calculate with.
+ * Such times compare with `<`. Every other time is a number of ms since the epoch.
  */
 export interface MonotonicTime {
   readonly [MONOTONIC]: true;

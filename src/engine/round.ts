@@ -243,7 +243,7 @@ export class Round {
     this.#mayAssumeMissing = mayAssumeMissing;
   }
 
-  /** Lets a job decide at `now` (ms since the epoch), and adds its contribution if there is room. */
+  /** Lets a job decide at `now`, and adds its contribution if there is room. */
   take(job: Job, now: number): Verdict {
     if (this.#isFull) return leaveOut(job);
     for (const name of job.reads.keys()) {

@@ -98,7 +98,7 @@ const PAUSE = 2_000;
 export interface PermitRequest extends Asking {
   /** The credential that opens the holder, such as a password. */
   readonly credential: string;
-  /** When the request arrived, in ms since the epoch. */
+  /** When the request arrived. */
   readonly now: number;
   /** False once the request has failed for another reason, so that it is not charged any more. */
   readonly isAwaited?: () => boolean;
@@ -117,7 +117,7 @@ export interface AllowanceContext<Of extends Holder> {
   readonly isSettling: boolean;
   /** Called if an allowance has something to write or to wait for, to make sure that `tick()` is called. */
   keep(allowance: Allowance<Of>): void;
-  /** Called when a ban of a holder has begun. `until` is in ms since the epoch. */
+  /** Called when a ban of a holder has begun. */
   banned(id: string, until: number): void;
 }
 
@@ -184,7 +184,7 @@ export class Allowance<Of extends Holder> {
   }
 
   /**
-   * What `decideFromMemory()` would do at `now` (ms since the epoch), which is also `at`:
+   * What `decideFromMemory()` would do at `now`, which is also `at`:
    * admit a request or refuse it, or leave it to a transaction.
    */
   outlook({ now, at }: Pick<PermitRequest, "now" | "at">): "admit" | "refuse" | undefined {
@@ -523,7 +523,7 @@ export class Allowance<Of extends Holder> {
 
 /** What a run does. */
 interface Run<Of extends Holder> extends RunOutcome<Waiting> {
-  /** Time of the decision, in ms since the epoch. */
+  /** Time of the decision. */
   readonly now: number;
   /** The rows that it has decided on. */
   readonly state: HolderState<Of>;

@@ -10,7 +10,7 @@ const MAX_AHEAD = 5 * MINUTE;
 const MAX_ADDRESSES = 20_000;
 
 interface Count {
-  /** Start of the minute, in ms since the epoch. */
+  /** Start of the minute. */
   readonly minute: number;
   readonly used: number;
   /** Number of look-ups that were allowed although the address was spent. */

@@ -22,7 +22,7 @@ export interface Holders<Of extends Holder> {
    * @throws {CorruptRow}
    */
   decode(id: string, row: Entry | null): Of | undefined;
-  /** Whether a credential is valid for the holder at `now` (ms since the epoch), and the holder is not suspended. */
+  /** Whether a credential is valid for the holder at `now`, and the holder is not suspended. */
   isOpenedBy(holder: Of, credential: string, now: number): boolean;
 }
 

@@ -23,7 +23,7 @@ type FirstFull = Readonly<Partial<Record<FullWindow, Full>>>;
 
 /** A window that was full. */
 interface Full {
-  /** When it ends, in ms since the epoch. */
+  /** When it ends. */
   readonly end: number;
   /** When this process first saw it full. */
   readonly at: MonotonicTime;

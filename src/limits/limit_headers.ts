@@ -28,7 +28,7 @@ export function setRemaining(headers: Headers, decision: Decision): void {
   headers.set("ratelimit", `${leftOf("minute", minute, now)}${daily}`);
 }
 
-/** The same headers of a limit that has one window, of `seconds` or without an end. `now` is in ms since the epoch. */
+/** The same headers of a limit that has one window, of `seconds` or without an end. */
 export function limitHeadersOf(
   window: Window,
   { name, seconds, now }: {

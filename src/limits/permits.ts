@@ -19,7 +19,7 @@ export interface PermitsOptions<Of extends Holder> {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
   readonly metrics?: LimitMetrics;
-  /** Called when a ban has begun. `until` is in ms since the epoch. */
+  /** Called when a ban has begun. */
   readonly banned?: (id: string, until: number) => void;
 }
 

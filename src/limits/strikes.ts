@@ -13,7 +13,7 @@ const STRIKES_PER_REQUEST = 5;
 
 /** Refusals of a process in one minute that the usage row does not count yet. */
 export interface Refusals {
-  /** Start of the minute, in ms since the epoch. */
+  /** Start of the minute. */
   readonly minute: number;
   /** When the process first refused a request in the minute. */
   readonly first: MonotonicTime;
@@ -25,7 +25,7 @@ export interface Refusals {
 /** No refusals. */
 export const NO_REFUSALS: Refusals = { minute: 0, first: FUTURE, count: 0, strikes: 0 };
 
-/** Adds the refusal of a request that arrived at `at`. `minute` is in ms since the epoch. */
+/** Adds the refusal of a request that arrived at `at`. */
 export function withRefusal(refusals: Refusals, minute: number, at: MonotonicTime): Refusals {
   const isSame = refusals.minute === minute;
   const { first, count, strikes } = isSame ? refusals : { ...NO_REFUSALS, first: monotonicNow() };

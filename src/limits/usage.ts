@@ -243,7 +243,7 @@ export function isSame(one: Usage, other: Usage): boolean {
 export interface Window {
   readonly limit: number;
   readonly remaining: number;
-  /** When it resets, in ms since the epoch. */
+  /** When it resets. */
   readonly reset: number;
 }
 
@@ -256,7 +256,7 @@ export interface Decision {
   readonly day: Window | undefined;
   /** Epoch of the holder's usage; 0 for anonymous requests. */
   readonly epoch: number;
-  /** Time of the decision, in ms since the epoch. */
+  /** Time of the decision. */
   readonly now: number;
 }
 
@@ -294,22 +294,22 @@ export function uncharged(decision: Decision): Decision {
   return { ...decision, minute: oneMore(minute), day: day && oneMore(day) };
 }
 
-/** End of the current minute, in ms since the epoch. */
+/** End of the current minute. */
 export function minuteEnd({ minute }: Pick<Usage, "minute">): number {
   return minute + MINUTE;
 }
 
-/** Start of the minute that a window of a decision describes, in ms since the epoch. */
+/** Start of the minute that a window of a decision describes. */
 export function minuteOf({ reset }: Window): number {
   return reset - MINUTE;
 }
 
-/** End of the current day, in ms since the epoch. */
+/** End of the current day. */
 export function dayEnd({ minute }: Pick<Usage, "minute">): number {
   return (dayOf(minute) + 1) * DAY;
 }
 
-/** End of a window, in ms since the epoch. */
+/** End of a window. */
 export function windowEnd(usage: Usage, window: FullWindow): number {
   return window === "day" ? dayEnd(usage) : minuteEnd(usage);
 }

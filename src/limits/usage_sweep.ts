@@ -10,7 +10,7 @@ const END: Deno.KvKey = [`${String(usageKey("")[0])}\0`];
 
 /**
  * Removes usage rows of holders that are not stored, once they no longer matter: their day is over, and their last ban
- * ended a day ago. Stores their day's totals. `now` is in ms since the epoch.
+ * ended a day ago. Stores their day's totals.
  *
  * @throws {StoreUnavailable}
  * @throws {CorruptRow}

@@ -73,7 +73,7 @@ export class MessageStore {
   }
 
   /**
-   * Queues a message at `now` (ms since the epoch).
+   * Queues a message at `now`.
    *
    * @throws {ApiError} `invalid_request` if it has a control character. Its decision says so, because 1.0.0 accepted them:
    *   the reply that it stored for an Idempotency-Key is returned before that.

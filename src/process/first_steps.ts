@@ -37,7 +37,7 @@ function describeAddress(address: Deno.Addr): string {
 /**
  * Prints why clients cannot call the API yet: nobody can get a key, or there is no account, or none of this
  * environment. If the store is empty and commands can reach it, prints the command that creates an account and, outside
- * production, a first call to `origin`, if there is one. `now` is in ms since the epoch.
+ * production, a first call to `origin`, if there is one.
  */
 export async function printFirstSteps(
   store: Store,

@@ -12,7 +12,7 @@ export function print(line: string): void {
   }
 }
 
-/** Writes lines for people to standard error, with the time (ms since the epoch) at the end of each, as in the log. */
+/** Writes lines for people to standard error, with the time at the end of each, as in the log. */
 export function printAt(now: number, lines: string): void {
   print(lines.replaceAll(/$/gm, ` [${new Date(now).toISOString()}]`));
 }

@@ -32,7 +32,7 @@ interface Fingerprints {
 
 /** The response to the first request with an idempotency key. */
 interface StoredReply extends Reply, Fingerprints {
-  /** When it expires, in ms since the epoch. */
+  /** When it expires. */
   readonly expiresAt: number;
 }
 
@@ -151,7 +151,7 @@ function decodeReply(entry: Entry): StoredReply {
   return { ...JSON.parse(text.slice(0, end)), body: text.slice(end + 1) };
 }
 
-/** Removes some replies that have expired by `now` (ms since the epoch). Resolves to true if there may be more. */
+/** Removes some replies that have expired by `now`. Resolves to true if there may be more. */
 export async function sweepReplies(store: Store, now: number): Promise<boolean> {
   return await sweepExpired(store, now) ||
     await store.removeAll({ start: [COUNTS], end: [COUNTS, dayOf(now) - 1] });

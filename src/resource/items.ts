@@ -220,7 +220,7 @@ export class Items<Value extends Item = Item> {
   }
 
   /**
-   * Writes the rows that are derived from an item's row, as its creation at `now` (ms since the epoch) would.
+   * Writes the rows that are derived from an item's row, as its creation at `now` would.
    *
    * @throws {UnreadableItem}
    * @throws {HookFault}

@@ -138,7 +138,7 @@ function whyLeftOut(error: unknown): string {
 
 /**
  * Removes some of the rows of generations that are not current, once they and the current one began more than a day
- * before `now` (ms since the epoch). Resolves to true if there may be more.
+ * before `now`. Resolves to true if there may be more.
  */
 export async function sweepGenerations(
   store: Store,

@@ -18,7 +18,7 @@ export interface OwnLimit {
   readonly reason: (count: string) => string;
 }
 
-/** The headers that describe this limit while `left` remain until `reset` (ms since the epoch, as is `now`). */
+/** The headers that describe this limit while `left` remain until `reset`. */
 export function limitHeaders(
   { name, count, ms }: OwnLimit,
   { left, reset, now }: { readonly left: number; readonly reset: number; readonly now: number },
@@ -37,7 +37,7 @@ export class UsedUp extends ApiError {
   }
 }
 
-/** The 429 of a limit that is used up until `reset` (ms since the epoch, as is `now`). */
+/** The 429 of a limit that is used up until `reset`. */
 export function usedUp(limit: OwnLimit, reset: number, now: number): UsedUp {
   const seconds = Math.ceil((reset - now) / SECOND);
   const message = `${limit.reason(limit.count.toLocaleString("en"))} Try again in ${seconds} s.`;

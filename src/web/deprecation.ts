@@ -32,12 +32,12 @@ export function deprecationHeaders(
   };
 }
 
-/** Whether an operation with this deprecation has been removed at `now`, in ms since the epoch. */
+/** Whether an operation with this deprecation has been removed at `now`. */
 export function isGone(deprecated: Deprecation | undefined, now: number): boolean {
   return deprecated !== undefined && now >= deprecated.sunset;
 }
 
-/** @throws {ApiError} `gone` if the operation has been removed at `now`, in ms since the epoch. */
+/** @throws {ApiError} `gone` if the operation has been removed at `now`. */
 export function requireLasting(deprecated: Deprecation, now: number): void {
   if (!isGone(deprecated, now)) return;
   throw new ApiError(ERRORS.gone, `This operation has been removed. ${plain(deprecated.advice)}.`);

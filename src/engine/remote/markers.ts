@@ -10,7 +10,7 @@ import type { Connection } from "./connection.ts";
 interface Marker {
   /** Number of the commit that set it. */
   readonly commit: number;
-  /** When it was set, in ms since the epoch. */
+  /** When it was set. */
   readonly at: number;
   /** The newest schema version that its process supports. Earlier releases, which support only the first, omit it. */
   readonly schema?: number;
@@ -21,7 +21,7 @@ interface Lane {
   readonly key: Deno.KvKey;
   /** Null before the lane is opened. */
   versionstamp: string | null;
-  /** When the marker was set, in ms since the epoch. */
+  /** When the marker was set. */
   setAt: number;
 }
 
