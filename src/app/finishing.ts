@@ -4,7 +4,7 @@ import { SERVICE_HEADERS } from "../service/mod.ts";
 import type { Admissions } from "./admission.ts";
 import type { Arrival } from "./arrival.ts";
 import type { InFlight } from "./in_flight.ts";
-import { withLimitHeaders } from "./limit_responses.ts";
+import { keptResponse, withLimitHeaders } from "./limit_responses.ts";
 
 /** A step that adds headers to a response. */
 export type Finishing = (arrival: Arrival, response: Response) => void;
@@ -13,6 +13,8 @@ export type Finishing = (arrival: Arrival, response: Response) => void;
 export function limiting(admissions: Admissions): (arrival: Arrival, made: Response) => Response {
   return function limited(arrival: Arrival, made: Response): Response {
     const { request, now, address, admission } = arrival;
+    const kept = admission && keptResponse(made, admission.decision);
+    if (kept) return kept;
     // Refusals already have limit headers, as do responses with a limit of their own.
     const isLimited = arrival.hasLimits && !made.headers.has("x-ratelimit-limit");
     const decision = isLimited ? admission?.decision ?? admissions.peek(request, address, now) : undefined;

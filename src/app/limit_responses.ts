@@ -26,20 +26,23 @@ const MAX_POLICIES = 4;
  */
 const KEPT: WeakMap<Response, readonly Kept[]> = new WeakMap();
 
-/** Adds the rate limit headers to the response, or to a clone if it is shared. */
-export function withLimitHeaders(response: Response, decision: Decision): Response {
+/** The response for a decision, if a clone with the headers of its policy is kept. */
+export function keptResponse(response: Response, decision: Decision): Response | undefined {
   const known = KEPT.get(response)?.find((kept) => hasSamePolicy(kept.decision, decision));
-  const own = known ? known.response.clone() : withPolicy(response, decision);
-  setRemaining(own.headers, decision);
+  const own = known?.response.clone();
+  if (own) setRemaining(own.headers, decision);
   return own;
 }
 
-function withPolicy(response: Response, decision: Decision): Response {
+/** Adds the rate limit headers to the response, or to a clone if it is shared. */
+export function withLimitHeaders(response: Response, decision: Decision): Response {
   const own = ownOf(response);
   setPolicy(own.headers, decision);
-  if (own === response) return own;
   const kept = KEPT.get(response)?.filter(({ decision: { minute } }) => minute.reset > decision.now) ?? [];
-  if (kept.length < MAX_POLICIES) KEPT.set(response, [...kept, { decision, response: own.clone() }]);
+  if (own !== response && kept.length < MAX_POLICIES) {
+    KEPT.set(response, [...kept, { decision, response: own.clone() }]);
+  }
+  setRemaining(own.headers, decision);
   return own;
 }
 

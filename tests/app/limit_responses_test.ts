@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { createRefusals, withLimitHeaders } from "../../src/app/limit_responses.ts";
+import { createRefusals, keptResponse, withLimitHeaders } from "../../src/app/limit_responses.ts";
 import { decisionOn, type Limits, type Refusal, UNUSED, type Usage } from "../../src/limits/usage.ts";
 import { shared } from "../../src/web/response.ts";
 import { call } from "../support/client.ts";
@@ -97,7 +97,7 @@ for (const { what, used, leased = 0, limits = FREE, now = NOON, refusal, ...expe
     const decision = decisionOn({ ...UNUSED, minute: NOON, ...usage }, limits, leased, refusal, now);
     const own = withLimitHeaders(new Response(), decision);
     const { headers } = withLimitHeaders(SHARED, decision);
-    const again = withLimitHeaders(SHARED, decision);
+    const again = keptResponse(SHARED, decision) ?? withLimitHeaders(SHARED, decision);
 
     const [limit, remaining, reset] = expected.main;
     const [ofMinute, endOfMinute, ofDay, endOfDay] = expected.both;
