@@ -55,7 +55,7 @@ function commandsOn(resource: Resource): Readonly<Record<string, Command<Client>
   return {
     [`${name} list`]: {
       options: { json: {}, ...optionsOf(selection) },
-      help: `list all ${many}${isSelected ? " or some" : ""}: id, ${
+      help: `list all ${many}${isSelected ? ", or those that options select" : ""}: id, ${
         names.join(", ")
       }, the account that added each${
         sorts.map((field) => `; for descending order, write --sort=-${field}`).join("")

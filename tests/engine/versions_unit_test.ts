@@ -5,7 +5,7 @@ import { pause } from "../../src/base/time.ts";
 import { FileBackend, openFileState } from "../../src/engine/file.ts";
 import { VersionedCache } from "../../src/engine/cache.ts";
 import { Store } from "../../src/engine/store.ts";
-import { raiseVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
+import { nameOf, raiseVersion, type VersionRow, Versions } from "../../src/engine/versions.ts";
 import { calmNetwork, fail, FakeKv, hang, onFile } from "../support/fake_kv.ts";
 import { VirtualTime } from "../support/time.ts";
 import { setImmediate } from "node:timers/promises";
@@ -50,6 +50,22 @@ class Fixture implements AsyncDisposable {
     await this.time[Symbol.asyncDispose]();
   }
 }
+
+Deno.test("nameOf() gives keys names of their own, whatever the types of their parts", () => {
+  const keys = [
+    ["a", 7],
+    ["a", 7n],
+    ["a", "7"],
+    ["a", "7n"],
+    ["a", true],
+    ["a", "true"],
+    ["a", -7n],
+    ["a,7"],
+    ["a"],
+  ];
+
+  assertEquals(new Set(keys.map(nameOf)).size, keys.length);
+});
 
 Deno.test("Versions.check() updates every watched row, with one read for simultaneous calls", async () => {
   await using fixture = new Fixture();

@@ -383,6 +383,14 @@ Deno.test("openCollections() refuses resources with the same rows or in the wron
   await store.close();
 });
 
+Deno.test("openCollections() accepts fields with the names from and to if lists cannot be sorted", async () => {
+  const store = await openMemory();
+
+  const between = cups(withFields({ from: optional(boolean()), to: optional(boolean()) }));
+  assertEquals(await refusalOf(store, [between]), "");
+  await store.close();
+});
+
 Deno.test("openCollections() accepts items of up to 32 KiB", async () => {
   const store = await openMemory();
   const ofSize = (max: number) =>

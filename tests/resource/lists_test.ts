@@ -1,5 +1,12 @@
 // Lists in the order of a field, filtered by references, and of items that have lists of objects.
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import { Store, Transactions, Versions } from "../../src/engine/mod.ts";
 import type { Call } from "../../src/service/mod.ts";
 import { Client } from "../../src/operator/client.ts";
@@ -25,6 +32,7 @@ import {
   date,
   int64,
   integer,
+  Invalid,
   list,
   nullable,
   object,
@@ -378,12 +386,13 @@ Deno.test("service lists the bills of an account by day and by customer, in both
 
 Deno.test("service lists the items that refer to one, to their account and to operators", async () => {
   await using desk = await Desk.open();
-  const [mine, theirs] = [await desk.post("bills", desk.ann, {}), await desk.post("bills", desk.ben, {})];
+  const [mine = 0, theirs = 0, other = 0] = await Promise.all(
+    [desk.ann, desk.ben, desk.ben].map((key) => desk.post("bills", key, {})),
+  );
   for (const billId of [mine, null, mine]) await desk.post("receipts", desk.ann, { billId });
-  for (const billId of [theirs, mine, theirs]) {
-    const json = { billId, isNew: billId === theirs };
-    const response = await desk.fetch("POST /v1/notes", { key: desk.ben, json });
-    assertEquals(response.status, billId === theirs ? 201 : 400);
+  for (const billId of [theirs, mine, other, theirs]) {
+    const response = await desk.fetch("POST /v1/notes", { key: desk.ben, json: { billId } });
+    assertEquals(response.status, billId === mine ? 400 : 201);
   }
   await desk.post("receipts", desk.ben, { billId: theirs });
   await desk.fetch("PATCH /v1/receipts/1", { key: desk.ann, json: { billId: null } });
@@ -394,8 +403,8 @@ Deno.test("service lists the items that refer to one, to their account and to op
       [`receipts?billId=${theirs}`, [], [4], [4]],
       [`receipts?billId=${theirs}&sort=-id`, [], [4], [4]],
       [`receipts`, [1, 2, 3], [4], [1, 2, 3, 4]],
-      [`notes?limit=1&billId=${theirs}`, [1, 2], [1, 2], [1, 2]],
-      [`notes?limit=1&billId=${theirs}&isNew=true&sort=-id`, [2, 1], [2, 1], [2, 1]],
+      [`notes?limit=1&billId=${theirs}`, [1, 3], [1, 3], [1, 3]],
+      [`notes?limit=1&billId=${theirs}&isNew=true&sort=-id`, [3, 1], [3, 1], [3, 1]],
       [`notes?billId=${mine}`, [], [], []],
     ] satisfies [string, number[], number[], number[]][]
   ) {
@@ -435,6 +444,10 @@ Deno.test("a page of a sorted list has a link with all parameters, an ETag of it
       (await (await ask(query, {}, path, key)).json()).map(({ id }: Item) => id);
     assertEquals(await idsAt(cursor), [5, 3, 6, 2]);
     assertEquals(await idsAt(`${cursor}&sort=-dueOn`), [5, 3, 6, 2]);
+    assertMatch(
+      nextTarget(await ask(`${cursor}&limit=1`, {}, path, key)) ?? "",
+      /limit=1&sort=-dueOn&cursor=/,
+    );
     assertEquals(await idsAt(`${cursor}&from=2027-01-01`), [5, 3]);
     // A cursor outside of a range lets nothing in that is not in the range.
     assertEquals(await idsAt(`${cursor}&to=2027-01-15`), [5, 3]);
@@ -517,6 +530,25 @@ Deno.test("service accepts only cursors that its links have, whatever they claim
     assertEquals([wrong, await statusOf(wrong)], [wrong, 400]);
   }
 });
+
+Deno.test.each<[kind: string, schema: Schema]>([["integers", int64()], ["times", timestamp()]])(
+  "a cursor of %s has only digits",
+  (_, schema) => {
+    const CURSOR = cursorSchema(sortedBy(schema));
+    const encode = (value: string) => btoa(JSON.stringify(["value", value, 1])).replaceAll("=", "");
+
+    for (const right of ["0", "-7", `${2n ** 63n - 1n}`]) {
+      assertEquals(CURSOR.parse(encode(right), "cursor"), { sort: "value", value: BigInt(right), id: 1 });
+    }
+    for (const wrong of ["", "x", "1.5", "0x10", "+7", " 7", "007", "-0", "7n", "9".repeat(31)]) {
+      assertThrows(
+        () => CURSOR.parse(encode(wrong), "cursor"),
+        Invalid,
+        "must be a cursor from a Link header",
+      );
+    }
+  },
+);
 
 Deno.test("two accounts that ask the same URLs get their own bills in every order, at once and in turn, from two processes", async () => {
   await using desk = await Desk.open();

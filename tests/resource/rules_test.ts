@@ -108,6 +108,16 @@ Deno.test.each<[what: string, extend: readonly Hook[], rules: readonly Rule[], r
     "The hook mine of bookings must return nothing, not a number",
   ],
   [
+    "a hook that writes more than it says",
+    [{
+      name: "mine",
+      valueBytes: 16,
+      apply: (_rows, write) => write.set(["own", "bookings", "mine"], new Uint8Array(17)),
+    }],
+    [],
+    "The hook mine of bookings writes 17 bytes: say in valueBytes how many it writes at most",
+  ],
+  [
     "a hook that throws",
     [{ name: "mine", apply: failing }],
     [],
