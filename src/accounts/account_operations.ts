@@ -94,7 +94,8 @@ export function accountOperations(
   );
 
   const ofKeys = addedKeyOperations(accounts, schemas, { common: COMMON, path: `${PATH}/keys`, known });
-  return [getAccount, rotateKey(accounts, schemas, known), ...ofKeys, getUsage, closeAccount];
+  // Importers send the requests of a document in its order, with one key: one that was rotated can add no keys.
+  return [getAccount, ...ofKeys, rotateKey(accounts, schemas, known), getUsage, closeAccount];
 }
 
 function rotateKey(

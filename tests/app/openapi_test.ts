@@ -185,10 +185,10 @@ Deno.test("openApiDocument() says which key each operation needs, and that other
     ["updateThing", write + ofThings, true],
     ["deleteThing", write + ofThings, true],
     ["getAccount", read, false],
-    ["rotateKey", first, true],
     ["listKeys", first, true],
     ["addKey", first, true],
     ["revokeKey", first, true],
+    ["rotateKey", first, true],
     ["getUsage", read, false],
     ["closeAccount", first, true],
   ]);

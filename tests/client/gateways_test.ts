@@ -97,7 +97,8 @@ for (const [name, openGateway] of Object.entries(GATEWAYS)) {
         for (let index = 0; index < variantsOf(sample, "").length; index++) {
           await using own = await Workshop.open(ALL);
           service = own;
-          await addKnownAccounts(own);
+          const { id: accountId } = await (await own.call("GET /v1/account")).json();
+          await addKnownAccounts(own, accountId);
           await own.add({}, {});
           const [what, target, request] = variantsOf(sample, own.key)[index] ?? [];
           assert(target);

@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { openApiToBruno } from "@usebruno/converters";
 import { convert } from "openapi-to-postmanv2";
+import { EXAMPLE_KEY_ID } from "../../src/accounts/key_view.ts";
 import type { Document } from "../support/openapi.ts";
 import { Workshop } from "../support/workshop.ts";
 
@@ -83,14 +84,17 @@ Deno.test("requests that Bruno imports succeed one after the other, up to the on
   const requests = byBruno(document);
 
   assertEquals(requests.length, Object.values(document.paths).flatMap(Object.keys).length);
+  let keyId = "";
   for (const { method, url, headers, body } of requests) {
-    const target = `${method} ${url.replace("{{baseUrl}}", "/v1")}`;
+    const target = `${method} ${url.replace("{{baseUrl}}", "/v1")}`.replace(EXAMPLE_KEY_ID, keyId);
     const type = { "content-type": method === "PATCH" ? "application/merge-patch+json" : "application/json" };
     const response = await workshop.call(target, {
       headers: { ...headers, ...(body !== undefined && type) },
       body: body ?? null,
     });
     assertEquals([target, response.ok, headers["Prefer"]], [target, true, undefined]);
+    // The id of the key that was added before.
+    [keyId] = /key_\w{16}/.exec(await response.text()) ?? [keyId];
   }
 });
 

@@ -27,7 +27,15 @@ export async function walk(origin: string, token: string): Promise<void> {
   const { usage, createdAt, ...own } = bodyOf(await client.GET("/account"), 200);
   assertEquals([usage.minute.used, typeof createdAt], [2, "string"]);
   const limits = { minute: 60, day: 1_000 };
-  assertEquals(own, { ...made, limits, bannedUntil: null, previousKeyExpiresAt: null });
+  assertEquals(own, { ...made, limits, bannedUntil: null, previousKeyExpiresAt: null, key: null });
+  const body = { label: "Dashboard", expiresAt: "2099-12-31T00:00:00Z" };
+  const { apiKey: added, ...key } = bodyOf(await client.POST("/account/keys", { body }), 201);
+  assertEquals([key.scope, key.collections], ["read", null]);
+  assertEquals(bodyOf(await client.GET("/account/keys"), 200), [key]);
+  const byAdded = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${added}` } });
+  assertEquals(bodyOf(await byAdded.GET("/account"), 200).key?.id, key.id);
+  assertEquals((await byAdded.GET("/account/keys")).error?.code, "key_scope");
+  assertEmpty(await client.DELETE("/account/keys/{keyId}", { params: { path: { keyId: key.id } } }));
   for (const body of [undefined, {}, { graceSeconds: 3_600 }]) {
     const { previousKeyExpiresAt } = bodyOf(await client.POST("/account/key", { body }), 201);
     assertEquals(typeof previousKeyExpiresAt, "string");
@@ -79,6 +87,12 @@ async function walkAsOperator(baseUrl: string, token: string): Promise<void> {
   const grace = { params, body: { graceSeconds: 60 } };
   const rotated = bodyOf(await operator.POST("/accounts/{id}/rotate", grace), 201);
   assertEquals(typeof rotated.account.previousKeyExpiresAt, "string");
+  assertEquals([rotated.addedKeys, rotated.endedKeys], [[], 0]);
+  const added = { params, body: { label: "Till", scope: "read/write", collections: null } } as const;
+  const { apiKey: _, ...key } = bodyOf(await operator.POST("/accounts/{id}/keys", added), 201);
+  assertEquals(bodyOf(await operator.GET("/accounts/{id}/keys", { params }), 200), [key]);
+  const path = { id: account.id, keyId: key.id };
+  assertEmpty(await operator.DELETE("/accounts/{id}/keys/{keyId}", { params: { path } }));
   bodyOf(await operator.POST("/accounts/{id}/unban", { params }), 200);
   assertEquals(bodyOf(await operator.POST("/accounts/{id}/reset", { params }), 200).usage.day.used, 0);
   const { error } = await operator.DELETE("/accounts/{id}", { params });
