@@ -47,7 +47,7 @@ Deno.test("run() does not starve a process when several change the same row of a
       upTo(3).map(async () => {
         const process = new Process(kv.connect(slowNetwork(100)), ON_SERVER);
         let count = 0;
-        while (time.now < 60_000) {
+        while (time.now < 300_000) {
           try {
             await process.run(counting("a"));
             count++;
@@ -58,12 +58,12 @@ Deno.test("run() does not starve a process when several change the same row of a
         return count;
       }),
     ),
-    120_000,
+    360_000,
   );
 
   const total = counts.reduce((sum, count) => sum + count);
   assertEquals(numberIn(kv.rows.get('["a"]') ?? null), total);
-  assertGreater(total, 60);
+  assertGreater(total, 300);
   for (const count of counts) assertLess(total / 4, count, `${counts}`);
 });
 
