@@ -450,10 +450,12 @@ Deno.test("a page of a sorted list has a link with all parameters, an ETag of it
     );
     assertEquals(await idsAt(`${cursor}&from=2027-01-01`), [5, 3]);
     // A cursor outside of a range lets nothing in that is not in the range.
-    assertEquals(await idsAt(`${cursor}&to=2027-01-15`), [5, 3]);
-    const [ascending = ""] = /cursor=.*$/.exec(
-      nextTarget(await ask("limit=1&sort=dueOn", {}, path, key)) ?? "",
-    ) ?? [];
+    const cursorAt = async (query: string) =>
+      /cursor=.*$/.exec(nextTarget(await ask(query, {}, path, key)) ?? "")?.[0] ?? "";
+    const descending = await cursorAt("limit=1&sort=-dueOn");
+    assertEquals(await idsAt(descending), [4, 5, 3, 6, 2]);
+    assertEquals(await idsAt(`${descending}&to=2027-02-01`), [5, 3]);
+    const ascending = await cursorAt("limit=1&sort=dueOn");
     assertEquals(await idsAt(ascending), [5, 4, 1, 2, 6]);
     assertEquals(await idsAt(`${ascending}&from=2027-02-01`), [4, 1]);
     for (const [wrong, field] of [["dueOn", "sort"], ["id", "sort"], ["-id", "sort"]] as const) {
@@ -1017,6 +1019,9 @@ Deno.test("items NAME list filters and sorts as the operators' list does, and it
     assertEquals(exit, 2);
     assertStringIncludes(err.join(), message);
   }
+  assertEquals((await run("receipts", "list", "--bill-id", "1")).exit, 0);
+  const { exit, err } = await run("customers", "list", "--sort", "id");
+  assertEquals([exit, err.length], [2, 1]); // This list has no options but --json.
   const broken = await run(...add, "--lines", "{");
   assertEquals([broken.exit, broken.err[0]?.split(". ")[0]], [2, "--lines must be an object in JSON"]);
 });
