@@ -1,10 +1,10 @@
-import { BoundedMap, HOUR, type MonotonicTime, whenReady } from "../base/mod.ts";
+import { BoundedMap, HOUR, monotonicNow, type MonotonicTime, whenReady } from "../base/mod.ts";
 import { AGAIN, retried, type Versions } from "../engine/mod.ts";
 import { bearerToken } from "../web/headers.ts";
 import { AnonymousLimiter, type Decision, type Permits, uncharged, UNDECIDED } from "../limits/mod.ts";
 import type { Account, HourCount, ValidKey } from "../accounts/account.ts";
 import { ApiKeys, type ApiKeysOptions, type Opened, type OwnedKey } from "../accounts/api_keys.ts";
-import type { Budget, InFlightRequest } from "./in_flight.ts";
+import type { Budget } from "./in_flight.ts";
 
 /** The properties of a request that determine how it is charged. */
 export interface Caller {
@@ -23,6 +23,8 @@ export interface Caller {
   isSpared?: boolean | undefined;
   /** The key with its account, once this process knows it. */
   owned?: OwnedKey | undefined;
+  /** The charge that needed no version check, once `begin()` was called. */
+  early?: Charged | Promise<Charged>;
   /** Set if the version check has failed, so that the request is not charged any more. */
   hasFailed?: true;
 }
@@ -82,33 +84,27 @@ export class Admissions {
   }
 
   /**
-   * Begins to admit a request and, if necessary, to check the versions. When `ready` has resolved, `work` serves the
-   * request.
+   * Begins to admit a request. The promise is that of a check of the versions: when it has resolved, call `admit()`.
    *
    * @throws {StoreUnavailable}
    */
-  begin(
-    caller: Caller,
-    serve: (admission: Admission, budget: Budget) => Response | Promise<Response>,
-  ): Pick<InFlightRequest, "ready" | "work"> {
-    const early = this.#chargeEarly(caller);
+  begin(caller: Caller): Promise<void> | undefined {
+    const early = caller.early = this.#chargeEarly(caller);
     const isUnderWay = early instanceof Promise;
-    const isCharged = early !== NOT_CHARGED && !isUnderWay;
+    if (early !== NOT_CHARGED && !isUnderWay) return undefined;
     // A read may be as stale as the service allows, but a write is never based on stale accounts.
-    const ready = isCharged ? undefined : this.#versions.check(caller.isRead ? undefined : 0);
+    const ready = this.#versions.check(caller.isRead ? undefined : 0);
     if (isUnderWay) {
       early.catch(() => {}); // If the check fails, this is not awaited.
       ready?.catch(() => caller.hasFailed = true);
     }
-    return {
-      ready,
-      work: (budget) =>
-        whenReady(early, (charged) =>
-          whenReady(
-            charged === NOT_CHARGED ? this.#charge(caller, budget) : charged,
-            (admission) => serve(admission, budget),
-          )),
-    };
+    return ready;
+  }
+
+  /** Admits a request, after `begin()`. */
+  admit(caller: Caller, budget: Budget): Admission | Promise<Admission> {
+    const { early = NOT_CHARGED } = caller;
+    return whenReady(early, (charged) => charged === NOT_CHARGED ? this.#charge(caller, budget) : charged);
   }
 
   /** Charges a request if that needs no version check. NOT_CHARGED means that memory decides after the check. */
@@ -125,33 +121,44 @@ export class Admissions {
 
   /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
   #charge(caller: Caller, budget: Budget): Admission | Promise<Admission> {
-    const attempt = () => {
-      budget.check();
-      return this.#tryToCharge(caller);
-    };
+    budget.check();
+    const charged = this.#tryToCharge(caller, budget.begun);
+    if (charged !== NOT_CHARGED && !(charged instanceof Promise)) return charged;
     const again = async () => {
-      const charged = await attempt();
+      budget.check();
+      const charged = await this.#tryToCharge(caller);
       return charged === NOT_CHARGED ? AGAIN : charged;
     };
-    return whenReady(attempt(), (charged) => charged === NOT_CHARGED ? retried(again) : charged);
+    return whenReady(charged, (charged) => charged === NOT_CHARGED ? retried(again) : charged);
   }
 
-  #tryToCharge(caller: Caller): Charged | Promise<Charged> {
+  /** Tries to charge a request at `at`, which is now. */
+  #tryToCharge(caller: Caller, at: MonotonicTime = monotonicNow()): Charged | Promise<Charged> {
     const { key, now } = caller;
     if (key === undefined) return this.#chargeAddress(caller);
     const owned = caller.owned ??= this.#keys.known(key);
     if (owned === undefined) return this.#identify(key, caller);
-    return whenReady(this.#keys.find(owned, now), (opened) => {
-      if (opened === null) return this.#chargeAddress(caller);
-      const { allowance, valid } = opened;
-      const { holder: account } = allowance;
-      if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
-      this.#spare(caller, opened);
-      const decision = allowance.decideFromMemory(caller);
-      return decision
-        ? admissionOf(account, valid, decision, caller)
-        : this.#chargeInRun(owned, opened, caller);
-    });
+    const opened = this.#keys.find(owned, now);
+    return opened instanceof Promise
+      ? opened.then((opened) => this.#chargeOpened(caller, owned, opened, monotonicNow()))
+      : this.#chargeOpened(caller, owned, opened, at);
+  }
+
+  #chargeOpened(
+    caller: Caller,
+    owned: OwnedKey,
+    opened: Opened | null,
+    at: MonotonicTime,
+  ): Charged | Promise<Charged> {
+    if (opened === null) return this.#chargeAddress(caller);
+    const { allowance, valid } = opened;
+    const { holder: account } = allowance;
+    if (account.suspendedAt !== null) return { ...this.#chargeAddress(caller), isSuspended: true };
+    this.#spare(caller, opened);
+    const decision = allowance.decideFromMemory(caller, at);
+    return decision
+      ? admissionOf(account, valid, decision, caller)
+      : this.#chargeInRun(owned, opened, caller);
   }
 
   #chargeAddress({ address, now }: Caller): Admission {

@@ -1,3 +1,4 @@
+import { monotonicNow, type MonotonicTime } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
 import { type AllowedOrigins, bearerToken } from "../web/headers.ts";
 import {
@@ -20,7 +21,7 @@ import {
 } from "../service/mod.ts";
 import type { Realm } from "../accounts/bearer.ts";
 import type { FindGrant } from "../operator/token.ts";
-import type { Caller } from "./admission.ts";
+import type { Admission, Caller } from "./admission.ts";
 import {
   authorizing,
   handling,
@@ -40,7 +41,7 @@ import {
   limiting,
   sharing,
 } from "./finishing.ts";
-import { type Budget, type InFlight, OutOfTime } from "./in_flight.ts";
+import { type Budget, type InFlight, OutOfTime, type Schedule, type Serving } from "./in_flight.ts";
 import { type ErrorRecord, errorRecord } from "./log.ts";
 import { record, type RecordOptions } from "./record.ts";
 import type { WrongTokens } from "./wrong_tokens.ts";
@@ -63,17 +64,19 @@ const DOCUMENT = "/openapi.json";
 const OVERLOADED = new ApiError(ERRORS.overloaded, "Too many requests are in flight. Try again shortly.", {
   "retry-after": "1",
 });
-/** How a request that matches no operation is charged. */
+/** How a request that matches no operation is served. */
+const ANY: Pick<Schedule, "isForMonitoring" | "timeoutMs"> = {};
+/** How it is charged. */
 const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method: "GET" };
 
 /**
  * Returns the whole service as a function of a request. A request passes these steps in order:
  *
  *     arrive       matches the route
- *     admit        charges it, after a version check if memory must be current (`admission.ts`)
+ *     work         charges it, after a version check if memory must be current (`admission.ts`)
  *     responding   the first of these to return a response decides
  *     finishing    each of these adds headers
- *     record       writes metrics and the access log
+ *     record       at the end, writes metrics and the access log
  */
 export function createApp(options: AppOptions): App {
   const { operations, publicUrl, allowedOrigins, admissions, transactions, realm, environment, keys } =
@@ -96,38 +99,39 @@ export function createApp(options: AppOptions): App {
     sharing(allowedOrigins),
   ];
 
+  const serving: Serving<Arrival> = { work, failed, finish, ended };
+
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
-    const failed = (error: unknown) => {
-      if (error instanceof UsedUp) arrival.limitOf = error.limitOf;
-      return errorResponse(asApiError(error, arrival, options));
-    };
-    const done = (made: Response) => finish(arrival, made);
-    const operation = arrival.matched.kind === "found" ? arrival.matched.endpoint : undefined;
-    const { isForMonitoring = false, timeoutMs } = operation ?? {};
+    const { at, matched } = arrival;
+    const { isForMonitoring = false, timeoutMs } = matched.kind === "found" ? matched.endpoint : ANY;
     if (inFlight.isStopping && !isForMonitoring) {
       inFlight.restartQuiet();
-      return done(errorResponse(STOPPING));
+      return respond(arrival, errorResponse(STOPPING));
     }
-    if (inFlight.isFull(isForMonitoring)) return done(errorResponse(OVERLOADED));
+    if (inFlight.isFull(isForMonitoring)) return respond(arrival, errorResponse(OVERLOADED));
     try {
-      const { at } = arrival;
-      return inFlight.run({ at, timeoutMs, isForMonitoring, ...admit(arrival), failed, finish: done });
+      const caller = arrival.caller = callerOf(arrival, options);
+      const ready = caller && admissions.begin(caller);
+      return inFlight.run(arrival, serving, { at, timeoutMs, isForMonitoring, ready });
     } catch (error) {
-      return done(failed(error));
+      return respond(arrival, failed(arrival, error));
     }
   };
 
-  function admit(arrival: Arrival): ReturnType<typeof admissions.begin> {
-    const caller = callerOf(arrival, options);
-    if (!caller) return { ready: undefined, work: (budget) => serve(arrival, budget) };
-    return admissions.begin(caller, (admission, budget) => {
-      arrival.admission = admission;
-      return serve(arrival, budget);
-    });
+  function work(arrival: Arrival, budget: Budget): Response | Promise<Response> {
+    const admission = arrival.caller && admissions.admit(arrival.caller, budget);
+    return admission instanceof Promise
+      ? admission.then((admission) => serve(arrival, admission, budget))
+      : serve(arrival, admission, budget);
   }
 
-  function serve(arrival: Arrival, budget: Budget): Response | Promise<Response> {
+  function serve(
+    arrival: Arrival,
+    admission: Admission | undefined,
+    budget: Budget,
+  ): Response | Promise<Response> {
+    arrival.admission = admission;
     for (const step of responding) {
       const response = step(arrival, budget);
       if (response) return response;
@@ -135,10 +139,25 @@ export function createApp(options: AppOptions): App {
     return miss(arrival);
   }
 
+  function failed(arrival: Arrival, error: unknown): Response {
+    if (error instanceof UsedUp) arrival.limitOf = error.limitOf;
+    return errorResponse(asApiError(error, arrival, options));
+  }
+
   function finish(arrival: Arrival, made: Response): Response {
     const response = limit(arrival, requireResponse(made));
     for (const step of finishing) step(arrival, response);
-    record(arrival, made, options);
+    arrival.made = made;
+    return response;
+  }
+
+  function ended(arrival: Arrival, at: MonotonicTime): void {
+    if (arrival.made) record(arrival, { made: arrival.made, ended: at }, options);
+  }
+
+  function respond(arrival: Arrival, made: Response): Response {
+    const response = finish(arrival, made);
+    ended(arrival, monotonicNow());
     return response;
   }
 }

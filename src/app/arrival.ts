@@ -9,7 +9,7 @@ import {
   type Operation,
 } from "../service/mod.ts";
 import type { Grant } from "../operator/token.ts";
-import type { Admission } from "./admission.ts";
+import type { Admission, Caller } from "./admission.ts";
 import { OutOfTime } from "./in_flight.ts";
 import { createRequestIds, hasValidHost, targetOf } from "./target.ts";
 
@@ -31,6 +31,8 @@ export interface Arrival {
   /** Whether requests to the path count toward limits, so that their responses have limit headers. */
   readonly hasLimits: boolean;
   readonly address: () => string;
+  /** What is charged; undefined if nothing is. */
+  caller: Caller | undefined;
   /** Undefined if the request is not charged, or not admitted yet. */
   admission: Admission | undefined;
   /** Whose limit refused the request; undefined if none did. */
@@ -39,6 +41,8 @@ export interface Arrival {
   byOperator: ByOperator | undefined;
   /** Whether the handler has been called. */
   isHandled: boolean;
+  /** The response that was made, before headers of the request were added. */
+  made: Response | undefined;
   /** Set by the handler's first read, because a body can be read only once. */
   body: ReturnType<Call["readBody"]> | undefined;
 }
@@ -135,10 +139,12 @@ export function createArrivals(
           throw new OutOfTime("The request already has a response", { cause });
         }
       },
+      caller: undefined,
       admission: undefined,
       limitOf: undefined,
       byOperator: undefined,
       isHandled: false,
+      made: undefined,
       body: undefined,
     };
   };

@@ -46,11 +46,14 @@ export class OutOfTime extends Error {
 /** The time left for a request. */
 export class Budget {
   deadline: MonotonicTime;
+  /** When its work began. Requests that begin together share this time, because to look at a clock costs time. */
+  begun: MonotonicTime;
   /** Whether the request has timed out. */
   isOver = false;
 
-  constructor(deadline: MonotonicTime) {
-    this.deadline = deadline;
+  constructor(at: MonotonicTime, timeoutMs: number) {
+    this.deadline = plus(at, timeoutMs);
+    this.begun = at;
   }
 
   /**
@@ -73,8 +76,22 @@ export class Budget {
   }
 }
 
-/** A request to respond to. */
-export interface InFlightRequest {
+/** How requests of a kind are served. */
+export interface Serving<Of> {
+  work(request: Of, budget: Budget): Response | Promise<Response>;
+  /**
+   * Returns the response to an error: OutOfTime, or one that `work` or `finish` threw. `work` may throw another after the
+   * request has timed out.
+   */
+  failed(request: Of, error: unknown): Response;
+  /** Completes the response. If it throws, it is called once more, with the response to that error. */
+  finish(request: Of, response: Response): Response;
+  /** Called when the response is complete. Never throws. */
+  ended(request: Of, at: MonotonicTime): void;
+}
+
+/** When and how long to serve a request. */
+export interface Schedule {
   /** Time of arrival. */
   readonly at: MonotonicTime;
   /** Maximum time to respond, in ms; by default that of the limits. */
@@ -82,22 +99,16 @@ export interface InFlightRequest {
   readonly isForMonitoring?: boolean;
   /** `work` begins when this resolves; undefined if it can begin immediately. */
   readonly ready?: Promise<void> | undefined;
-  readonly work: (budget: Budget) => Response | Promise<Response>;
-  /**
-   * Returns the response to an error: OutOfTime, or one that `work` or `finish` threw. `work` may throw another after the
-   * request has timed out.
-   */
-  readonly failed: (error: unknown) => Response;
-  /** Completes the response. If it throws, it is called once more, with the response to that error. */
-  readonly finish: (response: Response) => Response;
 }
 
 /** A request that has no response yet. */
-interface Pending {
-  readonly isForMonitoring: boolean;
+interface Pending<Of = unknown> {
+  readonly request: Of;
+  readonly serving: Serving<Of>;
   readonly budget: Budget;
-  readonly begin: () => void;
-  readonly fail: (error: unknown) => void;
+  readonly isForMonitoring: boolean;
+  readonly resolve: (response: Response) => void;
+  readonly reject: (error: unknown) => void;
   /** Its index in `#pending`. */
   index: number;
 }
@@ -154,16 +165,27 @@ export class InFlight {
   }
 
   /** Responds to a request in time, even if a promise that it is waiting for never settles. */
-  run(request: InFlightRequest): Response | Promise<Response> {
-    const { at, timeoutMs = this.#limits.budgetMs, ready, work, finish, failed } = request;
-    const budget = new Budget(plus(at, timeoutMs));
-    if (ready) return this.#inTime(request, budget, () => work(budget));
+  run<Of>(request: Of, serving: Serving<Of>, schedule: Schedule): Response | Promise<Response> {
+    const { at, timeoutMs = this.#limits.budgetMs, ready, isForMonitoring = false } = schedule;
+    const budget = new Budget(at, timeoutMs);
+    const wait = (begin: (pending: Pending<Of>) => void): Promise<Response> => {
+      const { promise, resolve, reject } = Promise.withResolvers<Response>();
+      const pending = { request, serving, budget, isForMonitoring, resolve, reject, index: this.size };
+      this.#add(pending);
+      begin(pending);
+      return promise;
+    };
+    if (ready) return wait((pending) => this.#beginWhen(ready, pending));
+    let finished: Response;
     try {
-      const response = work(budget);
-      return response instanceof Promise ? this.#inTime(request, budget, () => response) : finish(response);
+      const response = serving.work(request, budget);
+      if (response instanceof Promise) return wait((pending) => this.#await(response, pending));
+      finished = serving.finish(request, response);
     } catch (error) {
-      return finish(failed(error));
+      finished = serving.finish(request, serving.failed(request, error));
     }
+    serving.ended(request, monotonicNow());
+    return finished;
   }
 
   /** Resolves once every request has its response or has timed out, after `stopMs` at most. */
@@ -192,64 +214,82 @@ export class InFlight {
     while (left() > 0) await pause(left());
   }
 
-  /** Settles with the response of `work`, or that to an error or a timeout, whichever comes first. */
-  #inTime(
-    { isForMonitoring = false, ready, finish, failed }: InFlightRequest,
-    budget: Budget,
-    work: () => Response | Promise<Response>,
-  ): Promise<Response> {
-    const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    const end = (make: () => Response) => {
-      this.#remove(pending);
-      try {
-        resolve(make());
-      } catch (error) {
-        reject(error);
-      }
-    };
-    const fail = (error: unknown) => {
-      if (!budget.isOver) end(() => finish(failed(error)));
-      else if (!(error instanceof OutOfTime)) failed(error);
-    };
-    const succeed = (response: Response) => {
-      if (budget.isOver) return;
-      try {
-        const finished = finish(response);
-        end(() => finished);
-      } catch (error) {
-        fail(error);
-      }
-    };
-    const begin = () => {
-      try {
-        const response = work();
-        if (response instanceof Promise) response.then(succeed, fail);
-        else succeed(response);
-      } catch (error) {
-        fail(error);
-      }
-    };
-    const pending: Pending = { budget, isForMonitoring, begin, fail, index: this.size };
+  #add(pending: Pending): void {
     this.#pending.push(pending);
-    if (isForMonitoring) this.#monitoring++;
+    if (pending.isForMonitoring) this.#monitoring++;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);
-    if (ready) this.#beginWhen(ready, pending);
-    else begin();
-    return promise;
   }
 
-  /** Begins a request when a promise resolves. All that wait for it share one callback, because each costs time. */
+  /**
+   * Begins a request when a promise resolves. All that wait for it share one callback and two looks at a clock, because
+   * each costs time.
+   */
   #beginWhen(ready: Promise<void>, pending: Pending): void {
     if (this.#group?.ready === ready) return void this.#group.members.push(pending);
     const group = this.#group = { ready, members: [pending] };
-    const forEach = (act: (pending: Pending) => void) => {
+    const forEach = (act: (pending: Pending) => boolean) => {
       if (this.#group === group) this.#group = undefined;
-      for (const member of group.members) if (!member.budget.isOver) act(member);
+      const begun = monotonicNow();
+      const ended: Pending[] = [];
+      for (const member of group.members) {
+        member.budget.begun = begun;
+        if (!member.budget.isOver && act(member)) ended.push(member);
+      }
+      endAll(ended);
     };
     ready.then(
-      () => forEach(({ begin }) => begin()),
-      (error) => forEach(({ fail }) => fail(error)),
+      () => forEach((member) => this.#begin(member)),
+      (error) => forEach((member) => this.#fail(member, error)),
     );
+  }
+
+  /** Begins to work on a request. Returns whether that has ended it. */
+  #begin(pending: Pending): boolean {
+    try {
+      const response = pending.serving.work(pending.request, pending.budget);
+      if (!(response instanceof Promise)) return this.#succeed(pending, response);
+      this.#await(response, pending);
+      return false;
+    } catch (error) {
+      return this.#fail(pending, error);
+    }
+  }
+
+  #await(response: Promise<Response>, pending: Pending): void {
+    const end = (isEnded: boolean) => isEnded && endAll([pending]);
+    response.then(
+      (made) => end(this.#succeed(pending, made)),
+      (error) => end(this.#fail(pending, error)),
+    );
+  }
+
+  /** Returns whether this has ended the request. */
+  #succeed(pending: Pending, response: Response): boolean {
+    if (pending.budget.isOver) return false;
+    try {
+      const finished = pending.serving.finish(pending.request, response);
+      this.#remove(pending);
+      pending.resolve(finished);
+      return true;
+    } catch (error) {
+      return this.#fail(pending, error);
+    }
+  }
+
+  /** Returns whether this has ended the request, because it has not timed out before. */
+  #fail(pending: Pending, error: unknown): boolean {
+    const { request, serving, budget } = pending;
+    if (budget.isOver) {
+      if (!(error instanceof OutOfTime)) serving.failed(request, error);
+      return false;
+    }
+    this.#remove(pending);
+    try {
+      pending.resolve(serving.finish(request, serving.failed(request, error)));
+    } catch (fault) {
+      pending.reject(fault);
+    }
+    return true;
   }
 
   #remove({ index, isForMonitoring }: Pending): void {
@@ -266,10 +306,12 @@ export class InFlight {
   #giveUpLate(): void {
     const now = monotonicNow();
     const isLate = ({ budget: { deadline } }: Pending) => earlier(deadline, this.#end) <= now;
-    for (const pending of this.#pending.filter(isLate)) {
-      pending.fail(new OutOfTime());
+    const late = this.#pending.filter(isLate);
+    for (const pending of late) {
+      this.#fail(pending, new OutOfTime());
       pending.budget.isOver = true;
     }
+    endAll(late);
     // The timer is not stopped when the last request ends, because starting a timer costs as much as a request.
     if (this.size === 0) this.#stopTimer();
   }
@@ -278,4 +320,9 @@ export class InFlight {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
+}
+
+function endAll(ended: readonly Pending[]): void {
+  const at = monotonicNow();
+  for (const { request, serving } of ended) serving.ended(request, at);
 }

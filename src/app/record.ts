@@ -1,4 +1,4 @@
-import { msSince } from "../base/mod.ts";
+import { type MonotonicTime, msBetween } from "../base/mod.ts";
 import { codeOf } from "../web/mod.ts";
 import type { Admissions } from "./admission.ts";
 import type { Arrival } from "./arrival.ts";
@@ -17,16 +17,16 @@ const REFUSALS: ReadonlySet<number> = new Set([403, 429, 503]);
 /** Methods that metrics and the access log name. Any other is `other`, because a client can send any text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
-/** Updates the metrics, logs an operator's request, and writes the access log if it is on. */
+/** Updates the metrics when a response is complete, logs an operator's request, and writes the access log if it is on. */
 export function record(
   { request, id, now, at, matched, address, admission, limitOf, byOperator }: Arrival,
-  made: Response,
+  { made, ended }: { readonly made: Response; readonly ended: MonotonicTime },
   { admissions, log, metrics }: RecordOptions,
 ): void {
   const { status } = made;
   const code = codeOf(made);
   const method = METHODS.has(request.method) ? request.method : "other";
-  const ms = msSince(at);
+  const ms = msBetween(at, ended);
   const route = matched.pattern;
   metrics.requests.add(1, route, method, `${status}`);
   metrics.requestDuration.observe(ms / 1_000, route);

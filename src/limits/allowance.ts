@@ -191,10 +191,10 @@ export class Allowance<Of extends Holder> {
     return this.#leaseAt(now, at) ? "admit" : this.#certainRefusal(now) && "refuse";
   }
 
-  /** Decides on a request; undefined if only a transaction can decide. */
-  decideFromMemory(request: Asking): Decision | undefined {
+  /** Decides on a request at `at`, which is now; undefined if only a transaction can decide. */
+  decideFromMemory(request: Asking, at: MonotonicTime = monotonicNow()): Decision | undefined {
     const now = this.#context.clock();
-    const lease = this.#leaseAt(now);
+    const lease = this.#leaseAt(now, at);
     if (lease === undefined) return this.#refuse(now, request);
     lease.used++;
     lease.left--;
@@ -292,7 +292,7 @@ export class Allowance<Of extends Holder> {
   }
 
   /** The lease if it has a permit for a request at these times. */
-  #leaseAt(now: number, at: MonotonicTime = monotonicNow()): Lease | undefined {
+  #leaseAt(now: number, at: MonotonicTime): Lease | undefined {
     const lease = this.#lease;
     if (lease === undefined || lease.left === 0) return undefined;
     const isOld = msBetween(lease.takenAt, at) > MAX_LEASE_AGE;
@@ -480,7 +480,9 @@ export class Allowance<Of extends Holder> {
     const rest = [...waiting, ...refused.map(({ request }) => request).filter((one) => !isAnswered(one))];
     this.#queue.unshift(...rest);
     // Requests that arrived in the meantime can get a permit from the lease.
-    if (this.#leaseAt(now)) { for (const { resolve } of this.#queue.splice(0)) resolve(UNDECIDED); }
+    if (this.#leaseAt(now, monotonicNow())) {
+      for (const { resolve } of this.#queue.splice(0)) resolve(UNDECIDED);
+    }
   }
 
   /** Handles a run that failed. `unwritten` is what it certainly did not write. */

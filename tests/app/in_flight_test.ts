@@ -1,7 +1,7 @@
 // Requests in flight and their bodies: how many at a time, and for how long.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Budget, IN_FLIGHT_LIMITS, InFlight, OutOfTime } from "../../src/app/in_flight.ts";
-import { monotonicNow, pause } from "../../src/base/time.ts";
+import { monotonicNow, type MonotonicTime, msBetween, pause } from "../../src/base/time.ts";
 import { whenReady } from "../../src/base/when_ready.ts";
 import { originOf, Server } from "../../src/web/server.ts";
 import { assertError } from "../support/assertions.ts";
@@ -47,13 +47,15 @@ async function worked<Result>(
 ): Promise<Result | undefined> {
   const results: Result[] = [];
   const note = (result: Result) => (results.push(result), new Response());
-  const failed = (error: unknown) => {
+  const failed = (_: unknown, error: unknown) => {
     throw error;
   };
-  await inFlight.run({
-    ...{ at: monotonicNow(), ready, failed, finish: (response) => response },
-    work: (budget) => whenReady(work(budget), note),
-  });
+  await inFlight.run(undefined, {
+    work: (_, budget) => whenReady(work(budget), note),
+    failed,
+    finish: (_, response) => response,
+    ended() {},
+  }, { at: monotonicNow(), ready });
   return results[0];
 }
 
@@ -105,16 +107,15 @@ Deno.test("respond() finishes one response, and reports what fails after its req
   const inFlight = new InFlight(LIMITS);
   const calls: unknown[] = [];
   const start = (name: string, ms: number, ready?: Promise<void>) =>
-    inFlight.run({
-      at: monotonicNow(),
-      ready,
+    inFlight.run(name, {
       work: () => pause(ms).then(() => Promise.reject(name)),
-      failed(error) {
+      failed(_, error) {
         calls.push(error instanceof OutOfTime ? "OutOfTime" : error);
         return new Response();
       },
-      finish: (response) => (calls.push("finished"), response),
-    });
+      finish: (_, response) => (calls.push("finished"), response),
+      ended() {},
+    }, { at: monotonicNow(), ready });
 
   start("slow", 3_000);
   start("quick", 500);
@@ -122,6 +123,46 @@ Deno.test("respond() finishes one response, and reports what fails after its req
   await time.advance(4_000);
 
   assertEquals(calls, ["quick", "finished", "OutOfTime", "finished", "OutOfTime", "finished", "slow"]);
+});
+
+Deno.test("respond() tells when the work of each request began, and once when it ended", async () => {
+  await using time = new VirtualTime();
+  const inFlight = new InFlight(LIMITS);
+  const start = time.now;
+  const events: string[] = [];
+  const ms = (at: MonotonicTime) => msBetween(arrived, at);
+  const arrived = monotonicNow();
+  const begin = (name: string, work: () => Response | Promise<Response>, ready?: Promise<void>) =>
+    inFlight.run(name, {
+      work(_, { begun }) {
+        events.push(`${name} began at ${ms(begun)}`);
+        return work();
+      },
+      failed: () => new Response(),
+      finish: (_, response) => response,
+      ended: (_, at) => void events.push(`${name} ended at ${ms(at)}, ${time.now - start}`),
+    }, { at: arrived, ready });
+  const ready = pause(200);
+
+  begin("immediate", () => new Response());
+  begin("late", never);
+  begin("ready", () => new Response(), ready);
+  begin("failed", () => Promise.reject(new Error()), ready);
+  begin("slow", () => pause(300).then(() => new Response()), ready);
+  await time.advance(1_200);
+
+  assertEquals(events, [
+    "immediate began at 0",
+    "immediate ended at 0, 0",
+    "late began at 0",
+    "ready began at 200",
+    "failed began at 200",
+    "slow began at 200",
+    "ready ended at 200, 200",
+    "failed ended at 200, 200",
+    "slow ended at 500, 500",
+    "late ended at 1000, 1000",
+  ]);
 });
 
 Deno.test("respond() starts no work for a request that times out before it is ready", async () => {
