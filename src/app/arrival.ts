@@ -84,9 +84,13 @@ const OPERATOR_PATH = /^\/operator(?:\/|$)/;
 
 type Route = Pick<Arrival, "base" | "path" | "query" | "matched" | "isForOperator" | "hasLimits">;
 
-const MAX_ROUTES = 10_000;
-/** Maximum length of a cached method and URL. Clients rarely send more. */
-const MAX_NAME_LENGTH = 200;
+/** Kept routes also depend on the Host header. */
+type KeptRoute = Route & { readonly host: string | null };
+
+/** Maximum number of kept routes of a method. */
+const MAX_ROUTES = 5_000;
+/** Maximum length of a cached URL. Clients rarely send a longer one. */
+const MAX_URL_LENGTH = 200;
 
 /** Returns a function that turns a request into an {@linkcode Arrival}. It never throws. */
 export function createArrivals(
@@ -94,14 +98,15 @@ export function createArrivals(
 ): (request: Request, info: ConnectionInfo) => Arrival {
   const match = createMatcher(operations);
   const requestId = createRequestIds();
-  /** The routes of requests, by method and URL. */
-  const routes = new BoundedMap<string, Route & { readonly host: string | null }>(MAX_ROUTES);
+  /** The routes of requests, by method and URL. Methods that no operation has are not kept. */
+  const routes = new Map(
+    operations.map(({ method }) => [method, new BoundedMap<string, KeptRoute>(MAX_ROUTES)]),
+  );
 
   function routeOf(request: Request): Route {
     const { method, url } = request;
-    const name = `${method} ${url}`;
     const host = request.headers.get("host");
-    const known = routes.get(name);
+    const known = routes.get(method)?.get(url);
     if (known?.host === host) return known;
     const target = targetOf(url);
     const { origin, path, query } = target;
@@ -113,7 +118,7 @@ export function createArrivals(
       hasLimits: countsTowardLimits(matched, path),
     };
     const route = { host, base, path, query, matched, ...of };
-    if (isValid && name.length <= MAX_NAME_LENGTH) routes.set(name, route);
+    if (isValid && url.length <= MAX_URL_LENGTH) routes.get(method)?.set(url, route);
     return route;
   }
 

@@ -255,11 +255,13 @@ export function membersParser<Source>(
     const errors: Invalid[] = [];
     const parsed: Record<string, unknown> = {};
     for (const [name, schema] of entries) {
-      const value = attempt(
-        within(name, () => schema.parse(valueOf(source, name, schema), prefix + name, isStrict)),
-        errors,
-      );
-      if (value !== undefined) parsed[name] = value;
+      try {
+        const value = schema.parse(valueOf(source, name, schema), prefix + name, isStrict);
+        if (value !== undefined) parsed[name] = value;
+      } catch (error) {
+        if (!(error instanceof Invalid)) throw error;
+        errors.push(error.in(name));
+      }
     }
     if (errors.length > 0) throw Invalid.all(errors);
     return parsed;

@@ -204,6 +204,7 @@ export function operation(
   const parseParams = membersParser(params, (texts: Incoming["params"], name, schema) => {
     return schema.fromStrings([texts[name] ?? ""], name);
   });
+  const parsePath = (call: Incoming) => parseParams(call.params, "The path parameter ");
   const respondAsUsual = responder(isStrict);
   const respondStrictly = responder(true);
 
@@ -216,21 +217,26 @@ export function operation(
   function responder(isStrict: boolean): Operation["respond"] {
     const parseHead = headParser(headers, query, isStrict);
 
-    async function respondWithBody(schema: Schema, inPath: JsonObject, call: Incoming): Promise<Response> {
+    async function respondWithBody(schema: Schema, call: Incoming): Promise<Response> {
+      const params = valid(parsePath, call);
       const { object, bytes } = await call.readBody(rules);
-      const [{ headers, query }, parsed] = valid(() =>
-        together(() => parseHead(call), () => schema.parse(object, "", isStrict))
+      const [{ headers, query }, parsed] = valid(
+        () => together(() => parseHead(call), () => schema.parse(object, "", isStrict)),
+        call,
       );
-      return await handle({ params: inPath, query, headers, body: parsed, bytes }, call);
+      return await handle({ params, query, headers, body: parsed, bytes }, call);
+    }
+
+    function parseWithoutBody(call: Incoming): Input {
+      const params = parsePath(call);
+      const { headers, query } = parseHead(call);
+      return { params, query, headers, body: undefined, bytes: NO_BYTES };
     }
 
     return function respond(call: Incoming): Response | Promise<Response> {
       if (deprecated) requireLasting(deprecated, call.now);
       declaration.before?.(call);
-      const inPath = valid(() => parseParams(call.params, "The path parameter "));
-      if (body) return respondWithBody(body, inPath, call);
-      const { headers, query } = valid(() => parseHead(call));
-      return handle({ params: inPath, query, headers, body: undefined, bytes: NO_BYTES }, call);
+      return body ? respondWithBody(body, call) : handle(valid(parseWithoutBody, call), call);
     };
   }
 
@@ -266,10 +272,10 @@ function headParser(headers: Members, query: Members, isStrict: boolean) {
   };
 }
 
-/** Calls `parse`. @throws {ApiError} `invalid_request` if it throws Invalid. */
-function valid<Value>(parse: () => Value): Value {
+/** Calls `parse` with a call. @throws {ApiError} `invalid_request` if it throws Invalid. */
+function valid<Value>(parse: (call: Incoming) => Value, call: Incoming): Value {
   try {
-    return parse();
+    return parse(call);
   } catch (error) {
     throw apiErrorOf(error) ?? error;
   }
