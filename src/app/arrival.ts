@@ -99,7 +99,7 @@ export function createArrivals(
   const match = createMatcher(operations);
   const requestId = createRequestIds();
   /** The routes of requests, by method and URL. Methods that no operation has are not kept. */
-  const routes = new Map(
+  const routes: ReadonlyMap<string, BoundedMap<string, KeptRoute>> = new Map(
     operations.map(({ method }) => [method, new BoundedMap<string, KeptRoute>(MAX_ROUTES)]),
   );
 

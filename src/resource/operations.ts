@@ -179,7 +179,7 @@ function updateItem(items: Items): Operation {
     );
     if (changed === null) throw notFound(resource);
     const json = stringifyJson(changed.item);
-    return jsonResponse(json, { headers: { etag: quickEtagOf(json) } });
+    return jsonResponse(json, { headers: { etag: quickEtagOf(json) }, isCacheable: false });
   });
 }
 

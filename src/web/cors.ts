@@ -24,6 +24,8 @@ export function createCors(
     .sort().join(", ");
 
   return function setCorsHeaders(request: Request, headers: Headers): void {
+    // Where any origin is allowed, the same headers are right for all pages.
+    if (allowed !== "*" && !headers.has("vary")) headers.set("vary", "Origin");
     const origin = request.headers.get("origin");
     if (origin === null || (allowed !== "*" && !allowed.includes(origin))) return;
     headers.set("access-control-allow-origin", allowed === "*" ? "*" : origin);

@@ -4,6 +4,8 @@ import { stringifyJson } from "./json.ts";
 export interface ResponseOptions {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the request is a GET, whose response a cache may keep. By default, it is if the status is 200 or 304. */
+  readonly isCacheable?: boolean;
 }
 
 /**
@@ -12,17 +14,23 @@ export interface ResponseOptions {
  */
 const SHORT = 100;
 
-/** Creates a response with the headers that all responses have. Headers that depend on the request are added later. */
+/** A `Cache-Control` with which no shared cache keeps a response. */
+const UNSHARED = /^(?:private|no-store)\b/;
+
+/**
+ * Creates a response with the headers that all responses have. Headers that depend on the request are added later. The
+ * response varies by origin if a shared cache may keep it: pages of any origin could then get the response to another.
+ */
 export function createResponse(
   body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
-  { status = 200, headers = {} }: ResponseOptions = {},
+  { status = 200, headers = {}, isCacheable = status === 200 || status === 304 }: ResponseOptions = {},
 ): Response {
   // Passing headers to the constructor would be slower, because more are added later.
   const response = new Response(body, { status });
   const isLong = body !== null && !(body instanceof ReadableStream) && body.length > SHORT;
   if (isLong) response.headers.set("transfer-encoding", "chunked");
   response.headers.set("x-content-type-options", "nosniff");
-  response.headers.set("vary", "Origin");
+  if (isCacheable && !UNSHARED.test(headers["cache-control"] ?? "")) response.headers.set("vary", "Origin");
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
   return response;
 }
@@ -30,17 +38,17 @@ export function createResponse(
 /** Creates a response with a body of JSON text. */
 export function jsonResponse(
   text: string,
-  { status = 200, headers = {} }: ResponseOptions = {},
+  { headers = {}, ...options }: ResponseOptions = {},
 ): Response {
-  return createResponse(text, { status, headers: { "content-type": "application/json", ...headers } });
+  return createResponse(text, { ...options, headers: { "content-type": "application/json", ...headers } });
 }
 
 /** Creates a response with a value as JSON, which must not be cached. */
 export function valueResponse<Value>(
   value: Value,
-  { status = 200, headers = {} }: ResponseOptions = {},
+  { headers = {}, ...options }: ResponseOptions = {},
 ): Response {
-  return jsonResponse(stringifyJson(value), { status, headers: { ...NO_STORE, ...headers } });
+  return jsonResponse(stringifyJson(value), { ...options, headers: { ...NO_STORE, ...headers } });
 }
 
 const SHARED: WeakSet<Response> = new WeakSet();

@@ -45,9 +45,9 @@ const COSTS: Readonly<Record<string, Cost>> = {
   },
   "a create": {
     "Headers.set": [
-      12,
-      768,
-      "five about the limits, the request's id, and six of a response that is made for it",
+      11,
+      704,
+      "five about the limits, the request's id, and five of a response that is made for it",
     ],
     "then, catch": [
       16,

@@ -49,7 +49,7 @@ Deno.test("CompressedText shares one response of each kind, and sends its own he
   );
 });
 
-const ALWAYS = { "x-content-type-options": "nosniff", vary: "Origin" };
+const ALWAYS = { "x-content-type-options": "nosniff" };
 
 const TAG = etagOf("[]");
 
