@@ -353,12 +353,12 @@ async function stateOf(database: DatabaseSync, path: string): Promise<FileState>
   );
   // Opened now, because the service gives up its access to files. Closing it releases no lock: SQLite locks no log.
   const log = await Deno.open(`${path}-wal`).catch(() => undefined);
-  const versionIn = versionReader(database);
+  const versionsIn = versionReader(database);
   return {
     version: () => numberIn(version, "data_version"),
     versionsOf(keys) {
       try {
-        return versionIn && keys.map(versionIn);
+        return versionsIn?.(keys);
       } catch {
         return undefined; // The file is locked.
       }
@@ -377,28 +377,42 @@ async function stateOf(database: DatabaseSync, path: string): Promise<FileState>
 /** The number of migrations after which a KV's table of rows is as `versionReader()` expects. */
 const MIGRATIONS = 3;
 
-/** Returns a function that reads the versionstamp of a row; undefined if KV's tables are not as expected. */
-function versionReader(database: DatabaseSync): ((key: Deno.KvKey) => string | null) | undefined {
+/** Returns a function that reads the versionstamps of rows; undefined if KV's tables are not as expected. */
+function versionReader(database: DatabaseSync): FileState["versionsOf"] | undefined {
   try {
     const { count } = database.prepare("SELECT version AS count FROM migration_state").get() ?? {};
     if (count !== MIGRATIONS) return undefined;
-    // Each call is a transaction of its own, which sees all commits before it.
-    const statement = database.prepare("SELECT version FROM kv WHERE k = ?");
-    return (key) => {
-      const row = statement.get(encodedKey(key));
-      return row ? `${Number(row["version"]).toString(16).padStart(16, "0")}0000` : null;
+    const statements = new Map<number, StatementSync>();
+    return (keys) => {
+      let statement = statements.get(keys.length);
+      if (statement === undefined) {
+        const columns = keys.map((_, index) => `(SELECT version FROM kv WHERE k = ?) AS row${index}`);
+        statements.set(keys.length, statement = database.prepare(`SELECT ${columns}`));
+      }
+      // Each call is a transaction of its own, which sees all commits before it.
+      const versions = statement.get(...keys.map(encodedKey)) ?? {};
+      return keys.map((_, index) => {
+        const version = versions[`row${index}`];
+        return version === null ? null : `${Number(version).toString(16).padStart(16, "0")}0000`;
+      });
     };
   } catch {
     return undefined;
   }
 }
 
+const ENCODED: WeakMap<Deno.KvKey, Uint8Array<ArrayBuffer>> = new WeakMap();
+
 /** A key of texts as KV stores it: with a byte before and one after each text. Throws for other keys. */
 function encodedKey(key: Deno.KvKey): Uint8Array<ArrayBuffer> {
+  const known = ENCODED.get(key);
+  if (known) return known;
   if (!key.every((part) => typeof part === "string" && !part.includes("\0"))) {
     throw new TypeError("Not texts");
   }
-  return encodeText(key.map((part) => `\x02${String(part)}\0`).join(""));
+  const encoded = encodeText(key.map((part) => `\x02${String(part)}\0`).join(""));
+  ENCODED.set(key, encoded);
+  return encoded;
 }
 
 /** The number in the column; undefined if the statement fails. */

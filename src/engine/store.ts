@@ -31,6 +31,8 @@ export class Store {
   /** The version of the rows. */
   readonly schema: SchemaVersion;
   readonly metrics: EngineMetrics;
+  /** Number of commits of this process that have applied. */
+  commitCount = 0;
   readonly #backend: Backend;
 
   constructor(
@@ -100,7 +102,10 @@ export class Store {
     return retried(async () => {
       const { check } = this.schema;
       const result = await this.commits.measured(this.#backend.commit(build, [check, ...checks]));
-      if (result.ok) return result;
+      if (result.ok) {
+        this.commitCount++;
+        return result;
+      }
       this.metrics.kvConflicts.add(1);
       const [schema = null, ...rows] = result.rows;
       const hasMoved = versionstampOf(schema) !== check.versionstamp;

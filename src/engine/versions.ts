@@ -59,6 +59,8 @@ export class Versions {
   #checkedAt = PAST;
   /** The store's data version before the rows were last read. */
   #dataVersion: number | undefined;
+  /** The number of this process's commits at that time. */
+  #commitCount = 0;
   /** Number of requests since the last check began, whether they wait for the next one or not. */
   #requests = 0;
 
@@ -107,7 +109,10 @@ export class Versions {
   /** Reads the rows, unless it is certain that nothing has changed since the last read. */
   async #read(): Promise<void> {
     const started = monotonicNow();
-    const { dataVersion } = this.#store;
+    const { commitCount } = this.#store;
+    // After a commit of this process, another data version is certain, and to read it would take time.
+    const dataVersion = commitCount === this.#commitCount ? this.#store.dataVersion : undefined;
+    this.#commitCount = commitCount;
     if (dataVersion === undefined || dataVersion !== this.#dataVersion) {
       const rows = [...this.#rows];
       // After the data version: a commit in between is then seen twice, not missed.

@@ -463,9 +463,14 @@ await changed.set(["versions", "access"], encode({})).commit();
 kv.close();
 `;
 
-Deno.test.each([["before", true], ["after", false]])(
-  "service refuses a key that another process suspends right %s the data version of the file is read",
-  async (_, isBefore) => {
+Deno.test.each<[when: string, read: string, afterCommit: string, statuses: number[]]>([
+  ["before", "PRAGMA data_version", "another process", [403, 403]],
+  ["after", "PRAGMA data_version", "another process", [403, 403]],
+  ["before", "SELECT", "this process", [403, 403]],
+  ["after", "SELECT", "this process", [200, 403]],
+])(
+  "service refuses a key that another process suspends right %s the %s of a check, after a commit of %s",
+  async (when, read, by, statuses) => {
     const folder = await Deno.makeTempDir();
     const path = `${folder}/store.kv`;
     const { get } = StatementSync.prototype;
@@ -474,22 +479,26 @@ Deno.test.each([["before", true], ["after", false]])(
       await using service = new Harness(await Deno.openKv(path), { store });
       const { account: { id }, apiKey: key } = await service.createAccount();
       assertEquals((await service.fetch("GET /v1/things", { key })).status, 200);
-      await service.kv.set(["other"], 1); // So that the next check reads the version rows.
+      assertEquals((await service.fetch("GET /v1/things", { key })).status, 200);
+      // The next check reads the version rows: first the data version, if it does not know that this has changed.
+      if (by === "this process") {
+        await store.commit((operation) => operation.set(["other"], new Uint8Array()));
+      } else await service.kv.set(["other"], 1);
       let suspended: Deno.CommandOutput | undefined;
       const suspend = () => {
         const args = ["eval", "--unstable-kv", SUSPEND, path, id];
         suspended ??= new Deno.Command(Deno.execPath(), { args }).outputSync();
       };
       StatementSync.prototype.get = function (...keys) {
-        const isOfData = this.sourceSQL === "PRAGMA data_version";
-        if (isOfData && isBefore) suspend();
+        const isMeant = this.sourceSQL.startsWith(read);
+        if (isMeant && when === "before") suspend();
         const row = Reflect.apply(get, this, keys);
-        if (isOfData && !isBefore) suspend();
+        if (isMeant && when === "after") suspend();
         return row;
       };
 
-      for (let count = 0; count < 2; count++) {
-        assertEquals((await service.fetch("GET /v1/things", { key })).status, 403);
+      for (const status of statuses) {
+        assertEquals((await service.fetch("GET /v1/things", { key })).status, status);
       }
 
       assertEquals(suspended?.success, true);
