@@ -46,7 +46,10 @@ export class OutOfTime extends Error {
 /** The time left for a request. */
 export class Budget {
   deadline: MonotonicTime;
-  /** When its work began. Requests that begin together share this time, because to look at a clock costs time. */
+  /**
+   * When its work began, or went on after waiting for the client. Requests that begin together share this time, because
+   * to look at a clock costs time.
+   */
   begun: MonotonicTime;
   /** Whether the request has timed out. */
   isOver = false;
@@ -69,7 +72,10 @@ export class Budget {
   /** Stops the clock while the service is waiting for the client. */
   pausedFor<T>(client: Promise<T>): Promise<T> {
     const left = msBetween(monotonicNow(), this.deadline);
-    const resume = () => void (this.deadline = plus(monotonicNow(), left));
+    const resume = () => {
+      this.begun = monotonicNow();
+      this.deadline = plus(this.begun, left);
+    };
     this.deadline = FUTURE;
     client.then(resume, resume);
     return client;

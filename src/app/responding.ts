@@ -1,4 +1,4 @@
-import { msSince, SECOND } from "../base/mod.ts";
+import { msBetween, SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
 import { allowOf, ApiError, createResponse, ERRORS, invalidRequest, readJsonObject } from "../web/mod.ts";
@@ -125,7 +125,7 @@ export function handling(
       if (admission && isOverloaded) admissions.giveBack(admission, address());
       throw error;
     });
-    if (admission?.account && msSince(at) > SLOW_BODY) {
+    if (admission?.account && msBetween(at, budget.begun) > SLOW_BODY) {
       const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", clock());
       if (account === undefined) throw invalidApiKey(realm);
       if (account.suspendedAt !== null) throw ACCOUNT_SUSPENDED;

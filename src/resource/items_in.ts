@@ -91,7 +91,9 @@ export class ItemsIn<Value extends Item = Item> {
     const { resource, ids } = this.#collection;
     const { creation, change } = resource.times;
     requireWriter(resource, ownerId, this.#acting);
-    const item = this.#shaped(this.#write.draw(ids), { ...fields, ...this.#timed([...creation, ...change]) });
+    const times = [...creation, ...change];
+    const values = times.length === 0 ? fields : { ...fields, ...this.#timed(times) };
+    const item = this.#shaped(this.#write.draw(ids), values);
     this.#decide({ id: item.id, after: item }, ownerId);
     const json = stringifyJson(item);
     this.#put(item, ownerId, json);

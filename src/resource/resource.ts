@@ -417,9 +417,10 @@ export function withDefaults(
   fields: Members,
   values: JsonObject,
 ): JsonObject {
-  const all = Object.entries(fields).map(([name, schema]) => {
+  const all: Record<string, unknown> = {};
+  for (const [name, schema] of Object.entries(fields)) {
     const { [name]: value = "defaultValue" in schema ? schema.defaultValue : undefined } = values;
-    return [name, value] as const;
-  });
-  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+    if (value !== undefined) all[name] = value;
+  }
+  return all;
 }

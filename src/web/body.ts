@@ -1,5 +1,5 @@
 import { monotonicNow, msSince, PAST } from "../base/mod.ts";
-import { clearImmediate, setImmediate } from "node:timers";
+import { setImmediate } from "node:timers";
 import { ConcurrencyLimit } from "./concurrency.ts";
 import { ApiError, ERRORS, invalidRequest } from "./error.ts";
 import { exceededBound, isJsonObject, type JsonBounds, type JsonObject, parseJson } from "./json.ts";
@@ -210,13 +210,22 @@ async function readBytes(
   }
 }
 
+/** What to do after this turn of the event loop. */
+let thisTurn: (() => void)[] = [];
+
+function endTurn(): void {
+  const callbacks = thisTurn;
+  thisTurn = [];
+  for (const callback of callbacks) callback();
+}
+
 /** The time by which a body must arrive. There is one timer, which the parts of a chunked body do not restart. */
 class BodyDeadline {
   readonly #rules: BodyRules;
   readonly #reject: (error: ApiError) => void;
   #begun = PAST;
   #lastPart = PAST;
-  #turn: ReturnType<typeof setImmediate> | undefined;
+  #hasEnded = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `reject` is called if the body is late. */
@@ -225,9 +234,9 @@ class BodyDeadline {
     this.#reject = reject;
   }
 
-  /** Calls back after one turn of the event loop. */
+  /** Calls back after one turn of the event loop, unless it has ended. All bodies of a turn share one immediate. */
   afterTurn(callback: () => void): void {
-    this.#turn = setImmediate(callback);
+    if (thisTurn.push(() => this.#hasEnded || callback()) === 1) setImmediate(endTurn);
   }
 
   start(): void {
@@ -256,7 +265,7 @@ class BodyDeadline {
   }
 
   end(): void {
-    clearImmediate(this.#turn);
+    this.#hasEnded = true;
     clearTimeout(this.#timer);
   }
 }

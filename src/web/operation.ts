@@ -4,7 +4,6 @@ import { type Deprecation, requireLasting } from "./deprecation.ts";
 import { ApiError, type ErrorKind, invalidRequest } from "./error.ts";
 import { membersParser, requireKnown, strict, together } from "./objects.ts";
 import { PREFER, prefersStrict, withStrictApplied } from "./preference.ts";
-import type { JsonObject } from "./json.ts";
 import type { Endpoint } from "./router.ts";
 import {
   Invalid,

@@ -31,7 +31,7 @@ export function createResponse(
   if (isLong) response.headers.set("transfer-encoding", "chunked");
   response.headers.set("x-content-type-options", "nosniff");
   if (isCacheable && !UNSHARED.test(headers["cache-control"] ?? "")) response.headers.set("vary", "Origin");
-  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  for (const name of Object.keys(headers)) response.headers.set(name, headers[name] ?? "");
   return response;
 }
 

@@ -69,7 +69,7 @@ const LOOKS: Readonly<Record<string, number>> = {
   "a get": 3,
   "a 304": 3,
   "a 429": 3,
-  "a create": 9,
+  "a create": 8,
 };
 
 /** The service on a file, with frozen clocks, an account that has used up its minute, and one that never does. */
