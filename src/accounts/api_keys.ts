@@ -35,7 +35,7 @@ export interface OwnedKey {
   readonly hash: string;
 }
 
-const MAX_ACCOUNTS = 10_000;
+const MAX_ACCOUNTS = 20_000;
 /** More than accounts, because an account can have several keys. */
 const MAX_KEYS = 4 * MAX_ACCOUNTS;
 /** Accounts in one snapshot, which has at most ten rows: two for each account, and the version row. */

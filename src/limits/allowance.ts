@@ -284,6 +284,14 @@ export class Allowance<Of extends Holder> {
     return monotonicNow() < this.#known.sharedUntil;
   }
 
+  /**
+   * Whether a lone request takes no lease, because there was none for so long that it may be the only one. It is worth
+   * it where another commit takes less time than a lease is kept.
+   */
+  get #isQuiet(): boolean {
+    return !this.#context.commits.isFar && msSince(this.#lately.since) > MAX_LEASE_AGE;
+  }
+
   /** How long a lease is kept, in ms. A shared row is written less often, so that fewer commits conflict. */
   get #life(): number {
     const { ms } = this.#context.commits;
@@ -413,7 +421,8 @@ export class Allowance<Of extends Holder> {
       holders.isOpenedBy(holder, credential, now) && (isAwaited?.() ?? true);
     const { since, granted, handedOut } = this.#lately;
     const requests = batch.filter(isOpen);
-    const takes = (requests.length > 0 || this.#lease !== undefined) && !this.#context.isSettling;
+    const isWanted = this.#lease !== undefined || requests.length > (this.#isQuiet ? 1 : 0);
+    const takes = isWanted && !this.#context.isSettling;
     const outcome = decideRun(usage, holder.limits, {
       debt: this.#sent,
       requests,

@@ -7,7 +7,7 @@ import type { Decision, Usage } from "./usage.ts";
 
 /** How often to check for allowances that have something to do, in ms. */
 const TICK = 50;
-const MAX_KNOWN = 10_000;
+const MAX_KNOWN = 20_000;
 /** A refusal from memory is certain if the holder's rows were read within this time, in ms. */
 const CERTAIN_FOR = 2_000;
 

@@ -5,7 +5,7 @@ import { Output } from "../../process/process.ts";
 import { ITEM, PATH, SERVING, textField } from "../../process/shipped.ts";
 import { makeDataFolder, OPERATOR_TOKEN, V8_FLAGS } from "../contenders.ts";
 import { figure, median, table } from "../measure.ts";
-import type { Orders } from "./requests.ts";
+import { nameOf, type Orders, type Scene } from "./requests.ts";
 import type { Turn } from "./turns.ts";
 
 /** Options of {@linkcode compareInProcess}. */
@@ -27,6 +27,8 @@ const ROOT = resolve(`${import.meta.dirname}/../../..`);
 const WARM_UP = 20;
 /** Turns of each row in which calls are counted. */
 const COUNTED_TURNS = 9;
+/** Also with more accounts than a process knows, and with twice as many. */
+const SCENES: readonly Scene[] = ["usual", "private", 5_000, 10_000, 12_000, 20_000];
 const MODES = [{ name: "64 at a time", together: true }, { name: "alone", together: false }] as const;
 /** What is shown of the turns of a row. */
 const SHOWN:
@@ -61,17 +63,19 @@ interface Turns {
 /** The figures of all turns, by row and process. */
 type Results = ReadonlyMap<string, ReadonlyMap<string, readonly Figures[]>>;
 
-/** Starts a process for each checkout, and one more for the private list, and lets them take turns. */
+/** Starts a process for each checkout and scene, and lets those of a scene take turns. */
 async function takeTurns(
   script: string,
   folders: ReadonlyMap<string, string>,
   turns: Turns,
 ): Promise<Results> {
   const results = new Map<string, Map<string, Figures[]>>();
-  for (const isPrivate of [false, true]) {
+  const isWanted = (kind: string) => MODES.some(({ name }) => turns.isWanted(`${kind}, ${name}`));
+  for (const scene of SCENES) {
+    if (typeof scene === "number" && !isWanted(nameOf(scene))) continue;
     await using cleanup = new AsyncDisposableStack();
     const started = [...folders].map(async ([name, folder]) => {
-      const process = await Preloaded.start(script, folder, isPrivate, cleanup);
+      const process = await Preloaded.start(script, folder, scene, cleanup);
       return [name, process] as const;
     });
     const processes = await Promise.all(started);
@@ -133,10 +137,10 @@ class Preloaded implements AsyncDisposable {
   static async start(
     script: string,
     folder: string,
-    isPrivate: boolean,
+    scene: Scene,
     cleanup: AsyncDisposableStack,
   ): Promise<Preloaded> {
-    const scripts = [...(isPrivate ? ["private"] : []), script];
+    const scripts = [...(scene === "private" ? ["private"] : []), script];
     const preloads = scripts.flatMap((name) => ["--preload", `${import.meta.dirname}/${name}.ts`]);
     const args = ["run", ...SERVING, "-P", "--no-check", ...V8_FLAGS, ...preloads, "main.ts"];
     const process = cleanup.use(new Preloaded(args, folder, `${await makeDataFolder(cleanup)}/store.kv`));
@@ -146,7 +150,7 @@ class Preloaded implements AsyncDisposable {
       item: JSON.parse(ITEM),
       field: textField("Bench 1"),
       plan: CATALOGUE.plans.own,
-      isPrivate,
+      scene,
     };
     ({ kinds: process.kinds } = await process.#ask<Pick<Preloaded, "kinds">>(orders));
     return process;

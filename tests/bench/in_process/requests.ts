@@ -1,5 +1,8 @@
 import type { Handler } from "./turns.ts";
 
+/** `usual`; lists of a collection that only owners read; or lists by so many accounts in turn. */
+export type Scene = "usual" | "private" | number;
+
 /** What the comparison tells each process. */
 export interface Orders {
   readonly token: string;
@@ -9,8 +12,8 @@ export interface Orders {
   readonly field: string;
   /** The plan of accounts with limits of their own. */
   readonly plan: string;
-  /** Whether to list a collection that only owners read, in place of everything else. */
-  readonly isPrivate: boolean;
+  /** Which kinds of requests to prepare. */
+  readonly scene: Scene;
 }
 
 /** A kind of request. */
@@ -34,6 +37,8 @@ const BANNED = { minute: 1, day: 1_000_000_000 };
 const UNAWARE = 5_100;
 const ITEMS = 64;
 const AT_ONCE = 64;
+/** Simultaneous requests of operators; more are refused by some checkouts. */
+const AT_ONCE_BY_OPERATORS = 8;
 /** So many requests without a valid key come from one address; a sixty-first in a minute would get 429. */
 const PER_ADDRESS = 32;
 
@@ -41,7 +46,8 @@ const PER_ADDRESS = 32;
 export async function prepare(handler: Handler, orders: Orders): Promise<ReadonlyMap<string, Kind>> {
   const desk = new Desk(handler, orders);
   const account = await desk.createAccount(NEVER);
-  if (orders.isPrivate) return await privateKinds(desk, account.key);
+  if (orders.scene === "private") return await privateKinds(desk, account.key);
+  if (orders.scene !== "usual") return await manyKinds(desk, orders.scene, orders.path);
   const ids: unknown[] = [];
   for (let count = 0; count < ITEMS; count++) {
     ids.push((await desk.send(desk.post(account.key, orders.item), 201))["id"]);
@@ -94,6 +100,25 @@ async function privateKinds(desk: Desk, key: string): Promise<ReadonlyMap<string
   }
   const next = () => desk.get(key, `${PRIVATE_PATH}?limit=20`);
   return new Map([["private list", { next, info: desk.info, status: 200, isWrite: false }]]);
+}
+
+/** The name of lists by so many accounts in turn. */
+export function nameOf(accounts: number): string {
+  return `list, ${accounts.toLocaleString("en")} keys`;
+}
+
+/** Lists by accounts in turn, so that hardly any of them has a lease. */
+async function manyKinds(desk: Desk, count: number, path: string): Promise<ReadonlyMap<string, Kind>> {
+  const keys: string[] = [];
+  while (keys.length < count) {
+    const created = Array.from({ length: AT_ONCE_BY_OPERATORS }, () => desk.createAccount(NEVER));
+    keys.push(...(await Promise.all(created)).map(({ key }) => key));
+  }
+  let turn = 0;
+  const next = () => desk.get(keys[turn++ % keys.length] ?? "", `${path}?limit=20`);
+  for (const _ of keys) await desk.send(next(), 200); // The process learns them.
+  const kind = { next, info: desk.info, status: 200, isWrite: true };
+  return new Map([[nameOf(count), kind]]);
 }
 
 /** Returns a function that says that a request comes from another address now and then. */
