@@ -4,7 +4,7 @@ import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { ConnectServer, DenoProcess, ServerProcess } from "../process/process.ts";
 import { KEYS } from "../process/shipped.ts";
 import { TcpProxy } from "../process/tcp_proxy.ts";
-import { create, sendOnce } from "./measure.ts";
+import { create, etagFor, sendOnce } from "./measure.ts";
 import { CREATE, type Workload } from "./workloads.ts";
 
 /** A running server, and the keys to send in turn. */
@@ -19,6 +19,12 @@ export interface Distance {
   readonly staleness: number;
 }
 
+/** How a bare server responds: with a transfer coding, and with a handler that Deno can call in native code. */
+export interface ConstantOptions {
+  readonly coding?: string;
+  readonly handler?: string;
+}
+
 /** The token of operators of every service here. */
 export const OPERATOR_TOKEN = "measured-operator-0123456789abcdef";
 /** Longer than any measurement, in ms. */
@@ -28,13 +34,14 @@ const ROOT = `${import.meta.dirname}/../..`;
 export const V8_FLAGS = config.tasks.start.command.split(" ").filter((word) =>
   word.startsWith("--v8-flags=")
 );
-/** Number of items that are added at the same time. */
+/** Numbers of items and accounts that are added at the same time. */
 const AT_ONCE = 256;
+const ACCOUNTS_AT_ONCE = 8;
 
 /** Starts the service of a checkout, with the items and the accounts of a workload. `cleanup` ends it. */
 export async function startLoaded(
   cleanup: AsyncDisposableStack,
-  { accounts, perMinute, items }: Workload,
+  { accounts, perMinute, items, method }: Workload,
   { latency, staleness }: Distance,
   cwd: string = ROOT,
 ): Promise<Target> {
@@ -49,6 +56,7 @@ export async function startLoaded(
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
     while (added++ < items) await create({ origin, keys: [key] });
   }));
+  if (method === "PATCH") return { origin, keys: [key] }; // Only the account that has added an item can change it.
   if (accounts === 0) return { origin, keys: [KEYS.create("staging")] };
   return { origin, keys: await createAccounts(server, accounts, perMinute) };
 }
@@ -72,29 +80,34 @@ async function serveFrom(file: string, latency: number, cleanup: AsyncDisposable
 async function createAccounts(server: ServerProcess, count: number, minute: number): Promise<string[]> {
   const keys: string[] = [];
   const json = { name: "customer", plan: CATALOGUE.plans.own, limits: { minute, day: 1_000_000_000 } };
-  while (keys.length < count) {
-    // Not as a batch, whose form has changed: any checkout can be measured.
-    const response = await server.fetch("POST /operator/v1/accounts", { key: OPERATOR_TOKEN, json });
-    if (!response.ok) throw new Error(`The creation of an account returned ${response.status}`);
-    keys.push((await response.json()).apiKey);
-  }
+  let begun = 0;
+  await Promise.all(Array.from({ length: ACCOUNTS_AT_ONCE }, async () => {
+    while (begun++ < count) {
+      // Not as a batch, whose form has changed: any checkout can be measured.
+      const response = await server.fetch("POST /operator/v1/accounts", { key: OPERATOR_TOKEN, json });
+      if (!response.ok) throw new Error(`The creation of an account returned ${response.status}`);
+      keys.push((await response.json()).apiKey);
+    }
+  }));
   return keys;
 }
 
-/** Starts a bare server that always sends the response that a target sends to a workload, perhaps in chunks. */
+/** Starts a bare server that always sends the response that a target sends to a workload. */
 export async function startConstant(
   cleanup: AsyncDisposableStack,
   target: Target,
   workload: Workload,
-  ...coding: string[]
+  { coding = "", handler = "" }: ConstantOptions,
 ): Promise<Target> {
   // The first request in a minute is within any limit.
-  await sendOnce(target, workload);
-  const response = await sendOnce(target, workload);
+  const etag = await etagFor(target, workload);
+  await sendOnce(target, workload, etag);
+  const response = await sendOnce(target, workload, etag);
   const framing = ["connection", "content-length", "date", "keep-alive", "transfer-encoding"];
   const headers = [...response.headers].filter(([name]) => !framing.includes(name));
-  const REPLY = JSON.stringify({ status: response.status, headers, body: await response.text() });
-  const args = [...V8_FLAGS, "-P", "tests/bench/constant_reply.ts", ...coding];
+  const text = await response.text();
+  const REPLY = JSON.stringify({ status: response.status, headers, body: text || null });
+  const args = [...V8_FLAGS, "-P", "tests/bench/constant_reply.ts", coding, handler];
   const options = { lifetime: LIFETIME, program: [Deno.execPath(), "run", "--config", "tests/deno.json"] };
   const server = cleanup.use(new DenoProcess(args, { REPLY }, options));
   return { ...target, origin: await server.wrote("stderr", /(?<=^Listening on )http:[^/]*\/\/[^/]+(?=\/)/m) };

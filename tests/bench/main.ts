@@ -1,7 +1,13 @@
 import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { print, printOutput } from "../../src/process/process.ts";
-import { type Distance, startConstant, startLoaded, type Target } from "./contenders.ts";
+import {
+  type ConstantOptions,
+  type Distance,
+  startConstant,
+  startLoaded,
+  type Target,
+} from "./contenders.ts";
 import { compareInProcess } from "./in_process/compare.ts";
 import { type Effort, figure, table, takeTurns } from "./measure.ts";
 import { type Workload, WORKLOADS } from "./workloads.ts";
@@ -23,6 +29,12 @@ Prints a table on standard output and progress on standard error. Stores tempora
 
 const OWN = "This service";
 const SECOND = "A/A";
+/** Bare servers, by name. */
+const CONSTANTS: Readonly<Record<string, ConstantOptions>> = {
+  "Constant reply": {},
+  "Constant, chunked": { coding: "chunked" },
+  "Constant, native": { handler: "native" },
+};
 
 const { values: { help, against, only, latency, staleness, rounds, "in-process": inProcess, ...effort } } =
   parseArgs({
@@ -48,7 +60,7 @@ else if (inProcess) {
 
 /** A table of requests per second; in brackets, the service as a multiple of the other. */
 async function comparison(effort: Effort): Promise<string> {
-  const constant = distance.latency === undefined ? ["Constant reply", "Constant, chunked"] : [];
+  const constant = distance.latency === undefined ? Object.keys(CONSTANTS) : [];
   const others = [...against.map((folder) => basename(resolve(folder))), ...constant];
   const rows: string[][] = [];
   for (const workload of WORKLOADS.filter(({ name }) => only.some((word) => name.includes(word)))) {
@@ -75,8 +87,9 @@ async function ratesOf(workload: Workload, effort: Effort): Promise<ReadonlyMap<
     targets[basename(resolve(folder))] = await startLoaded(cleanup, workload, distance, resolve(folder));
   }
   if (workload.creates === 0 && distance.latency === undefined) {
-    targets["Constant reply"] = await startConstant(cleanup, own, workload);
-    targets["Constant, chunked"] = await startConstant(cleanup, own, workload, "chunked");
+    for (const [name, options] of Object.entries(CONSTANTS)) {
+      targets[name] = await startConstant(cleanup, own, workload, options);
+    }
   }
   return await takeTurns(targets, workload, effort);
 }

@@ -37,15 +37,29 @@ export async function takeTurns(
 }
 
 /** Sends the workload's request once. Resolves when the response is complete. */
-export async function sendOnce({ origin, keys: [key] }: Target, { path, body }: Workload): Promise<Response> {
+export async function sendOnce(
+  { origin, keys: [key] }: Target,
+  { method, path, body }: Workload,
+  etag = "",
+): Promise<Response> {
   // Uncompressed, like the responses to wrk.
   const headers = { "accept-encoding": "identity", "content-type": "application/json" };
   const response = await fetch(origin + path, {
-    method: body ? "POST" : "GET",
-    headers: { ...headers, authorization: `Bearer ${key}` },
-    body: body || null,
+    method,
+    headers: { ...headers, authorization: `Bearer ${key}`, ...(etag && { "if-none-match": etag }) },
+    body: body.split("\n")[0] || null,
   });
-  return new Response(await response.bytes(), response);
+  const bytes = await response.bytes();
+  return new Response(bytes.length > 0 ? bytes : null, response);
+}
+
+/** The ETag that the requests of a workload have; empty for none. */
+export async function etagFor(target: Target, workload: Workload): Promise<string> {
+  if (!workload.isConditional) return "";
+  const etag = (await sendOnce(target, workload)).headers.get("etag") ?? "";
+  const { status } = await sendOnce(target, workload, etag);
+  if (status !== workload.status) throw new Error(`A response to ${etag} has the status ${status}`);
+  return etag;
 }
 
 /** Adds an item. */
@@ -55,10 +69,12 @@ export async function create(target: Target): Promise<void> {
 }
 
 /** Runs wrk with one thread. Resolves to the responses per second. */
-async function runWrk({ origin, keys }: Target, workload: Workload, seconds: number): Promise<number> {
-  const { name, perMinute, path, body, connections, status } = workload;
+async function runWrk(target: Target, workload: Workload, seconds: number): Promise<number> {
+  const { origin, keys } = target;
+  const { name, perMinute, method, path, body, connections, status } = workload;
+  const etag = await etagFor(target, workload);
   const options = ["-t1", `-c${connections}`, `-d${seconds}s`, "--timeout=30s", `--script=${SCRIPT}`];
-  const args = [...options, origin, "--", path, body, ...keys];
+  const args = [...options, origin, "--", method, path, etag, body, ...keys];
   const { success, stdout } = await new Deno.Command("wrk", { args }).output();
   const output = new TextDecoder().decode(stdout).trimEnd();
   if (!success) throw new Error(`wrk failed: ${output}`);

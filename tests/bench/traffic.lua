@@ -1,17 +1,20 @@
--- wrk script: -- PATH BODY KEY...
--- Sends GET requests for the path, or POST requests if there is a body, with each key in turn. Finally prints a line:
--- responses, those with status 400 or more, requests without a response, requests per second.
+-- wrk script: -- METHOD PATH ETAG BODIES KEY...
+-- Sends requests with each key in turn: one for each line of the bodies, or without a body, and with If-None-Match if
+-- there is an ETag. Finally prints a line: responses, those with status 400 or more, requests without a response,
+-- requests per second.
 
 local requests = {}
 
 function init(args)
-  if args[2] ~= "" then
-    wrk.method, wrk.body = "POST", args[2]
-    wrk.headers["Content-Type"] = "application/json"
-  end
-  for index = 3, #args do
+  wrk.method = args[1]
+  if args[3] ~= "" then wrk.headers["If-None-Match"] = args[3] end
+  if args[4] ~= "" then wrk.headers["Content-Type"] = "application/json" end
+  for index = 5, #args do
     wrk.headers["Authorization"] = "Bearer " .. args[index]
-    table.insert(requests, wrk.format(nil, args[1]))
+    for body in string.gmatch(args[4] .. "\n", "(.-)\n") do
+      if body ~= "" then wrk.body = body end
+      table.insert(requests, wrk.format(nil, args[2]))
+    end
   end
 end
 
