@@ -147,7 +147,7 @@ Deno.test("GET /metrics counts refused commits", async () => {
 Deno.test("GET /metrics returns the leases held, the load and the start, and no size of a file without one", async () => {
   await using service = await RecordingService.open({ operatorToken: TOKEN, eventLoopDelay });
   const { account: { id }, apiKey } = await service.createAccount();
-  for (let count = 0; count < 2; count++) await call(service, apiKey);
+  for (let count = 0; count < 3; count++) await call(service, apiKey);
 
   const samples = await service.time.until(samplesOf(service), 1_000);
   const text = await (await service.fetch("GET /metrics", { key: TOKEN })).text();
@@ -157,7 +157,7 @@ Deno.test("GET /metrics returns the leases held, the load and the start, and no 
   assertEquals(samples.get(`build_info{version="${manifest.version}",schema="1"}`), 1);
   const load = ["requests_in_flight", "requests_capacity", "event_loop_delay_seconds"];
   assertEquals(load.map((name) => samples.get(name)), [1, 10_000, 0.25]);
-  // The second request has used a permit.
+  // The first request took no lease, and the third has used one of its permits.
   const gauges = ["leases", "leased_permits", "leased_places", "kv_file_bytes"];
   assertEquals(gauges.map((name) => samples.get(name)), [1, leased - 1, leased - 1, undefined]);
   const valueOf = (name: string) => Number(RegExp(`^${name} (\\d+(?:\\.\\d+)?)$`, "m").exec(text)?.[1]);
