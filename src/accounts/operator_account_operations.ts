@@ -439,7 +439,7 @@ function deleteAccount(
   });
 }
 
-const NOTHING: Omit<Write, "draw"> = { set() {}, delete() {}, bump() {} };
+const NOTHING: Omit<Write, "draw"> = { set() {}, delete() {}, bump() {}, append() {} };
 
 /** Throws what a transaction would throw, and writes nothing. */
 function asking<Result extends Decided>(transaction: Transaction<Result>): Transaction<Result> {

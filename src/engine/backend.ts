@@ -62,8 +62,11 @@ export interface Patience {
   readonly onWait: (host: string) => void;
 }
 
-/** Adds changes to an atomic operation, right before it is sent to KV. Throws if the commit must not begin. */
-export type Build = (operation: Deno.AtomicOperation) => void;
+/**
+ * Adds changes to an atomic operation, right before it is sent to KV. At the end of a key, `stamp` stands for the
+ * commit's versionstamp. Throws if the commit must not begin.
+ */
+export type Build = (operation: Deno.AtomicOperation, stamp: symbol) => void;
 
 /** The result of a commit. If a check failed, nothing was written, and `rows` are the checked ones. */
 export type CommitResult =

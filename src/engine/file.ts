@@ -167,7 +167,7 @@ export class FileBackend implements Backend {
     try {
       return await this.#writes.run("write", (kv) => {
         const operation = kv.atomic().check(...checks);
-        build(operation);
+        build(operation, kv.commitVersionstamp());
         return sent = operation.commit().then(resultOf, againIfLocked);
       });
     } catch (error) {

@@ -71,14 +71,6 @@ export { Ids } from "./ids.ts";
 export { EngineMetrics } from "./metrics.ts";
 export { isUrl, nameOfKv, OpenError, type OpenOptions, openStore, requireReadable } from "./open.ts";
 export {
-  keyBytesOf,
-  LARGEST_KEY,
-  LARGEST_VALUE,
-  MAX_KEY_BYTES,
-  MAX_MUTATIONS,
-  MAX_VALUE_BYTES,
-} from "./round.ts";
-export {
   CorruptRow,
   decodeCount,
   decodeJson,
@@ -88,6 +80,15 @@ export {
   type Entry,
   versionstampOf,
 } from "./row.ts";
+export type { Features } from "./schema_version.ts";
+export {
+  keyBytesOf,
+  LARGEST_KEY,
+  LARGEST_VALUE,
+  MAX_KEY_BYTES,
+  MAX_MUTATIONS,
+  MAX_VALUE_BYTES,
+} from "./sizes.ts";
 export { Store, type StoreOptions } from "./store.ts";
 export {
   type Decided,

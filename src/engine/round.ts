@@ -1,5 +1,7 @@
 import { type MonotonicTime, PAST } from "../base/mod.ts";
 import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
+import type { Features } from "./schema_version.ts";
+import { LARGEST_VALUE, MAX_KEY_BYTES, MAX_MUTATIONS, MAX_VALUE_BYTES, sizeOf } from "./sizes.ts";
 import {
   type Done,
   type IdSource,
@@ -72,29 +74,55 @@ interface Change {
   readonly value: Value | null;
 }
 
-/** KV's limits on one row, in bytes. */
-export const LARGEST_KEY = 2_048;
-export const LARGEST_VALUE = 65_536;
-/** Limits on one atomic operation. They leave room for everything that is not counted here. */
-export const MAX_KEY_BYTES = 75_000;
-export const MAX_VALUE_BYTES = 600_000;
-export const MAX_MUTATIONS = 900;
+/** A row that a commit appends. */
+interface Appended {
+  readonly prefix: Deno.KvKey;
+  readonly keyBytes: number;
+  /** The JSON of its entries, with commas in between. */
+  readonly list: string;
+  readonly valueBytes: number;
+}
+
+/** Appended rows, by the names of their prefixes. */
+type AppendedRows = Map<string, Appended>;
+
+/** What a commit uses up of the limits on one. */
+interface Size {
+  readonly mutations: number;
+  readonly keyBytes: number;
+  readonly valueBytes: number;
+}
+
+/** What a job decides on, besides its own rows. */
+interface Situation {
+  readonly features: Features;
+  /** Rows as earlier contributions leave them, by name. */
+  readonly earlier: ReadonlyMap<string, Entry | null>;
+  readonly now: number;
+}
 
 /** Maximum number of rows that a guess gets: it could otherwise go on for ever. */
 const MAX_GUESSED = 15;
+
+/** Has the length of a versionstamp, which the key of an appended row ends with. */
+const STAMP = "0".repeat(20);
 
 /** The value of a version row. Only the version matters. */
 const EMPTY = encodeJson({});
 
 /** Shared by all jobs of a commit that decides without any rows: nobody needs their changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
+/** Shared by all contributions that append nothing. */
+const NO_APPENDS: AppendedRows = new Map();
 
 /** What one job adds to a commit: its decision on the rows as earlier contributions leave them. */
 class Contribution implements Rows, Write {
   readonly job: Job;
+  readonly features: Features;
   readonly resolve: Resolve;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
+  appended: AppendedRows = NO_APPENDS;
   /** Rows as this contribution leaves them, by name. */
   readonly changed: Map<string, Entry | null>;
   /** Keys of the rows that it has, by name: those given to it, and then those it got. */
@@ -115,8 +143,9 @@ class Contribution implements Rows, Write {
   /** Rows as earlier contributions leave them, by name. */
   readonly #earlier: ReadonlyMap<string, Entry | null>;
 
-  constructor(job: Job, earlier: ReadonlyMap<string, Entry | null>, now: number) {
+  constructor(job: Job, { features, earlier, now }: Situation) {
     this.job = job;
+    this.features = features;
     this.rows = job.given;
     this.#earlier = earlier;
     this.changed = earlier === NO_CHANGES ? NO_CHANGES : new Map();
@@ -126,6 +155,7 @@ class Contribution implements Rows, Write {
     } catch (error) {
       this.changes.length = 0;
       this.bumps.length = 0;
+      this.appended = NO_APPENDS;
       this.changed.clear();
       this.resolve = () => job.reject(error);
     } finally {
@@ -134,7 +164,7 @@ class Contribution implements Rows, Write {
   }
 
   get hasWritten(): boolean {
-    return this.changes.length + this.bumps.length > 0;
+    return this.changes.length + this.bumps.length + this.appended.size > 0;
   }
 
   get(key: Deno.KvKey): Entry | null {
@@ -162,6 +192,20 @@ class Contribution implements Rows, Write {
   bump(row: VersionRow): undefined {
     this.#requireOpen();
     this.bumps.push(row);
+  }
+
+  append(prefix: Deno.KvKey, entry: object): undefined {
+    this.#requireOpen();
+    const keyBytes = sizeOf([...prefix, STAMP]);
+    const list = JSON.stringify(entry);
+    const name = nameOf(prefix);
+    const row = joined(this.appended.get(name), {
+      ...{ prefix, keyBytes, list },
+      valueBytes: encodeText(list).length + "[]".length,
+    });
+    if (row.valueBytes > LARGEST_VALUE) throw tooLarge(prefix);
+    if (this.appended === NO_APPENDS) this.appended = new Map();
+    this.appended.set(name, row);
   }
 
   draw(ids: IdSource): number {
@@ -196,9 +240,7 @@ class Contribution implements Rows, Write {
     this.#requireOpen();
     this.keyBytes += sizeOf(key);
     if (value instanceof Uint8Array) {
-      if (value.length > LARGEST_VALUE) {
-        throw new RangeError(`A row of ${String(key[0])} is over ${LARGEST_VALUE} bytes`);
-      }
+      if (value.length > LARGEST_VALUE) throw tooLarge(key);
       this.valueBytes += value.length;
     } else if (value !== null && !(value instanceof Deno.KvU64)) {
       throw new TypeError(`A row of ${String(key[0])} is neither bytes nor a count`);
@@ -224,6 +266,8 @@ class Contribution implements Rows, Write {
 /** The content of one commit: its jobs' contributions, in order. */
 export class Round {
   readonly contributions: Contribution[] = [];
+  /** The features that its jobs decide on. */
+  readonly features: Features;
   readonly #mayAssumeMissing: (key: Deno.KvKey) => boolean;
   /** Checks that rows are still as they were read, by name. */
   readonly #checks: Map<string, Deno.AtomicCheck> = new Map();
@@ -232,14 +276,14 @@ export class Round {
   readonly #bumps: Set<VersionRow> = new Set();
   /** Names of rows that no later job changes, because an earlier one is still finding out which rows it needs. */
   readonly #reserved: Set<string> = new Set();
+  readonly #appended: AppendedRows = new Map();
   /** Whether there was no room for a job. All later jobs are then left out, too, and do not decide. */
   #isFull = false;
-  #mutations = 0;
-  #keyBytes = 0;
-  #valueBytes = 0;
+  #size: Size = { mutations: 0, keyBytes: 0, valueBytes: 0 };
 
   /** `mayAssumeMissing` says whether its commit may assume that a row does not exist. */
-  constructor(mayAssumeMissing: (key: Deno.KvKey) => boolean) {
+  constructor(features: Features, mayAssumeMissing: (key: Deno.KvKey) => boolean) {
+    this.features = features;
     this.#mayAssumeMissing = mayAssumeMissing;
   }
 
@@ -253,7 +297,7 @@ export class Round {
       if (check && check.versionstamp !== versionIn(job.snapshot, name)) return leaveOut(job);
     }
     if (this.#changed === NO_CHANGES && !isBlind(job)) this.#changed = changesOf(this.contributions);
-    const contribution = new Contribution(job, this.#changed, now);
+    const contribution = new Contribution(job, { features: this.features, earlier: this.#changed, now });
     job.lacking = contribution.lacking;
     if (contribution.unread.length > 0) return this.#leaveGuess(contribution);
     if (contribution.lacking) return leaveLacking(job);
@@ -264,7 +308,8 @@ export class Round {
       contribution.resolve({ committed: false, rows: this.#rowsOf(job) }, contribution.used);
       return "ended";
     }
-    if (!this.#hasRoomFor(contribution)) {
+    const size = this.#sizeWith(contribution);
+    if (size === undefined) {
       if (this.contributions.length > 0) {
         this.#isFull = true;
         return leaveOut(job);
@@ -272,6 +317,7 @@ export class Round {
       job.reject(new RangeError("The transaction is too large for one commit"));
       return "ended";
     }
+    this.#size = size;
     this.#add(contribution);
     return "joined";
   }
@@ -290,8 +336,8 @@ export class Round {
     };
   }
 
-  /** Adds the changes to an atomic operation. */
-  build(operation: Deno.AtomicOperation): void {
+  /** Adds the changes to an atomic operation. In a key, `stamp` stands for the commit's versionstamp. */
+  build(operation: Deno.AtomicOperation, stamp: symbol): void {
     for (const { changes } of this.contributions) {
       for (const { key, value } of changes) {
         if (value === null) operation.delete(key);
@@ -299,6 +345,9 @@ export class Round {
       }
     }
     for (const { key } of this.#bumps) operation.set(key, EMPTY);
+    for (const { prefix, list } of this.#appended.values()) {
+      operation.set([...prefix, stamp], encodeText(`[${list}]`));
+    }
   }
 
   /** Resolves its jobs' calls after the commit has applied. */
@@ -325,20 +374,32 @@ export class Round {
     return job.lacking === undefined ? "guessed" : "lacking ids";
   }
 
-  #hasRoomFor({ changes, keyBytes, valueBytes }: Contribution): boolean {
-    return this.#mutations + changes.length <= MAX_MUTATIONS &&
-      this.#keyBytes + keyBytes <= MAX_KEY_BYTES && this.#valueBytes + valueBytes <= MAX_VALUE_BYTES;
+  /** The size of the commit with another contribution; undefined if there is no room for it. */
+  #sizeWith({ changes, appended, ...own }: Contribution): Size | undefined {
+    let mutations = this.#size.mutations + changes.length;
+    let keyBytes = this.#size.keyBytes + own.keyBytes;
+    let valueBytes = this.#size.valueBytes + own.valueBytes;
+    for (const [name, row] of appended) {
+      const before = this.#appended.get(name);
+      const after = joined(before, row);
+      if (after.valueBytes > LARGEST_VALUE) return undefined;
+      mutations += before ? 0 : 1;
+      keyBytes += before ? 0 : row.keyBytes;
+      valueBytes += after.valueBytes - (before?.valueBytes ?? 0);
+    }
+    const hasRoom = mutations <= MAX_MUTATIONS && keyBytes <= MAX_KEY_BYTES && valueBytes <= MAX_VALUE_BYTES;
+    return hasRoom ? { mutations, keyBytes, valueBytes } : undefined;
   }
 
   #add(contribution: Contribution): void {
     this.contributions.push(contribution);
     const { job: { reads, snapshot } } = contribution;
     for (const [name, key] of reads) this.#checks.set(name, { key, versionstamp: versionIn(snapshot, name) });
-    this.#mutations += contribution.changes.length;
-    this.#keyBytes += contribution.keyBytes;
-    this.#valueBytes += contribution.valueBytes;
     for (const [name, entry] of contribution.changed) this.#changed.set(name, entry);
     for (const row of contribution.bumps) this.#bumps.add(row);
+    for (const [name, row] of contribution.appended) {
+      this.#appended.set(name, joined(this.#appended.get(name), row));
+    }
   }
 
   /** The rows that a job decides on: as they were read or, once the commit has applied, as it left them. */
@@ -350,6 +411,17 @@ export class Round {
       return { key, entry };
     });
   }
+}
+
+/** An appended row with the entries of a later one. */
+function joined(before: Appended | undefined, row: Appended): Appended {
+  if (before === undefined) return row;
+  const list = `${before.list},${row.list}`;
+  return { ...row, list, valueBytes: before.valueBytes + row.valueBytes - 1 }; // A comma, but no brackets.
+}
+
+function tooLarge([table]: Deno.KvKey): RangeError {
+  return new RangeError(`A row of ${String(table)} is over ${LARGEST_VALUE} bytes`);
 }
 
 /** Leaves a job out of a commit. Its rows, if it reads any, are read again before it decides. */
@@ -386,46 +458,4 @@ export function versionIn(snapshot: Snapshot | undefined, name: string): string 
 /** Whether a job decides without any rows. */
 export function isBlind({ reads }: Job): boolean {
   return reads.size === 0;
-}
-
-/**
- * The size of a key in KV, in bytes.
- *
- * @throws {TypeError} if KV has no such keys.
- * @throws {RangeError} if it is too large.
- */
-export function sizeOf(key: Deno.KvKey): number {
-  if (key.length === 0) throw new TypeError("A key is empty");
-  const size = keyBytesOf(key);
-  if (size > LARGEST_KEY) throw new RangeError(`A key of ${String(key[0])} is over ${LARGEST_KEY} bytes`);
-  return size;
-}
-
-/** The size that a key would have in KV, in bytes. */
-export function keyBytesOf(key: Deno.KvKey): number {
-  return key.reduce<number>((sum, part) => sum + sizeOfPart(part), 0);
-}
-
-function sizeOfPart(part: Deno.KvKeyPart): number {
-  switch (typeof part) {
-    case "string":
-      return isPlain(part) ? part.length + 2 : sizeOfPart(encodeText(part));
-    case "bigint":
-      return part.toString(16).length / 2 + 3;
-    case "number":
-    case "boolean":
-      return 9;
-  }
-  if (!(part instanceof Uint8Array)) throw new TypeError(`A key has a part of type ${typeof part}`);
-  // A byte before it, one after it, and another after each that is zero.
-  return part.reduce((sum, byte) => byte === 0 ? sum + 2 : sum + 1, 2);
-}
-
-/** Whether all of a text is ASCII without zeros, so that each character takes a byte. */
-function isPlain(text: string): boolean {
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (code === 0 || code > 127) return false;
-  }
-  return true;
 }

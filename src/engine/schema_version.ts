@@ -4,10 +4,19 @@ import { AGAIN, LOCKED, retried, StoreUnavailable } from "./deadline.ts";
 import { decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
 
 /**
- * Key of the row with the schema version of all rows and, once some of them have been rewritten, their revision, which
- * rises each time.
+ * Key of the row with the schema version of all rows; their revision, which rises each time that some of them are
+ * rewritten; and the features that are on.
  */
 export const SCHEMA: Deno.KvKey = ["schema"];
+
+/** Features of a store that are on, by name. What their numbers mean is up to whoever switches them. */
+export type Features = Readonly<Record<string, number>>;
+
+/** What the row has besides the version. */
+interface Content {
+  readonly revision?: number;
+  readonly features?: Features;
+}
 
 /** Schema versions that a release supports. */
 export interface KnownVersions {
@@ -16,10 +25,11 @@ export interface KnownVersions {
 }
 
 /**
- * The versions that this release supports. In version 2, rows have a revision. A release with a migration raises the
- * newest; the release after it raises the oldest.
+ * The versions that this release supports. From version 2 on, rows have a revision, and from version 3 on, features. A
+ * store has the oldest version that it can have, so that earlier releases work with it. A release with a migration
+ * raises the newest; the release after it raises the oldest.
  */
-export const KNOWN: KnownVersions = { oldest: 1, newest: 2 };
+export const KNOWN: KnownVersions = { oldest: 1, newest: 3 };
 
 const REVISED = "its rows have been rewritten since this process started";
 const FOREIGN = "it contains rows from another program, or from an unreleased version";
@@ -32,10 +42,17 @@ export class Superseded extends StoreUnavailable {
   override readonly name = "Superseded";
 }
 
+/** What sets rows, such as `Write`. */
+interface Setter {
+  set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void;
+}
+
 /** The version of the rows, as last read. Every commit checks that its row has not changed since. */
 export class SchemaVersion {
   /** Version of the rows; the oldest known one until it is read. */
   version: number;
+  /** Another object whenever they have changed. */
+  features: Features = {};
   /** Resolves when the rows have an unknown version or another revision. After that, nothing is committed. */
   readonly superseded: Promise<Superseded>;
   readonly #known: KnownVersions;
@@ -62,17 +79,18 @@ export class SchemaVersion {
   }
 
   /**
-   * Stores the version in the row.
+   * Stores the version and the features in the row.
    *
    * @throws {Superseded} if this release does not support that version, or if the row has another revision than before.
    */
   learn(row: Entry | null): void {
     const { oldest, newest } = this.#known;
-    const { version, revision = 0 } = contentOf(row);
+    const { version, revision = 0, features = {} } = contentOf(row);
     const isKnown = typeof version === "number" && version >= oldest && version <= newest;
     this.#revision ??= revision;
     if (isKnown && revision === this.#revision) {
       this.version = version;
+      if (!isSame(features, this.features)) this.features = features;
       this.#versionstamp = versionstampOf(row);
       return;
     }
@@ -88,11 +106,33 @@ export class SchemaVersion {
   }
 
   /**
-   * Gives the rows the newest version and the next revision, in a transaction that rewrites some of them: every running
-   * process then stops with its next commit.
+   * Gives the rows the next revision, in a transaction that rewrites some of them: every running process then stops with
+   * its next commit.
    */
-  revise(write: { set(key: Deno.KvKey, value: Uint8Array<ArrayBuffer>): void }): void {
-    write.set(SCHEMA, encodeJson({ version: this.#known.newest, revision: (this.#revision ?? 0) + 1 }));
+  revise(write: Setter): void {
+    this.#set(write, { revision: (this.#revision ?? 0) + 1, features: this.features });
+  }
+
+  /**
+   * Switches a feature on or, with 0, off, in a transaction. Every running process then adopts it with its next commit,
+   * unless its release does not know features: it stops, as for every version that it does not know.
+   */
+  switch(name: string, to: number, write: Setter): undefined {
+    const { [name]: _, ...others } = this.features;
+    this.#set(write, {
+      revision: this.#revision ?? 0,
+      features: to === 0 ? others : { ...others, [name]: to },
+    });
+  }
+
+  /** Sets the row, with the oldest version that such rows can have. */
+  #set(write: Setter, { revision, features }: Required<Content>): void {
+    const hasFeatures = Object.keys(features).length > 0;
+    const version = Math.max(this.#known.oldest, hasFeatures ? 3 : revision > 0 ? 2 : 1);
+    write.set(
+      SCHEMA,
+      encodeJson({ version, ...revision > 0 && { revision }, ...hasFeatures && { features } }),
+    );
   }
 }
 
@@ -131,11 +171,17 @@ export async function requireSchema(
   }, LOCKED);
 }
 
-/** The version and the revision in the row. The version is null if there is no row, or if it is not JSON. */
-function contentOf(row: Entry | null): { readonly version?: unknown; readonly revision?: number } {
+/** The content of the row. The version is null if there is no row, or if it is not JSON. */
+function contentOf(row: Entry | null): Content & { readonly version?: unknown } {
   try {
     return { ...row ? decodeJson<object>(row) : { version: null } };
   } catch {
     return { version: null };
   }
+}
+
+function isSame(features: Features, others: Features): boolean {
+  const names = Object.keys(features);
+  return names.length === Object.keys(others).length &&
+    names.every((name) => features[name] === others[name]);
 }

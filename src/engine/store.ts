@@ -4,7 +4,7 @@ import type { Backend, Build, CommitResult } from "./backend.ts";
 import { AGAIN, retried } from "./deadline.ts";
 import { EngineMetrics } from "./metrics.ts";
 import { type Entry, type ListOptions, versionstampOf } from "./row.ts";
-import { SCHEMA, SchemaVersion } from "./schema_version.ts";
+import { type Features, SCHEMA, SchemaVersion } from "./schema_version.ts";
 
 /** Options of a {@linkcode Store}. */
 export interface StoreOptions {
@@ -60,6 +60,12 @@ export class Store {
   /** Size of the KV in bytes, if it is a file; undefined if unknown. */
   get fileSize(): number | undefined {
     return this.#backend.size;
+  }
+
+  /** Reads the features, which another process may have switched. */
+  async features(): Promise<Features> {
+    this.schema.learn(await this.get(SCHEMA));
+    return this.schema.features;
   }
 
   /** Reads a row; null if it does not exist. */

@@ -1,5 +1,6 @@
 import { StoreUnavailable } from "./deadline.ts";
 import type { Entry } from "./row.ts";
+import type { Features } from "./schema_version.ts";
 import type { VersionRow } from "./versions.ts";
 
 /** Maximum number of rows that a transaction decides on. */
@@ -38,6 +39,8 @@ export interface Transaction<Result extends Decided> {
 
 /** The rows that a transaction decides on. */
 export interface Rows {
+  /** The features of the store. If they change before the commit, the transaction decides again. */
+  readonly features: Features;
   /**
    * The row; null if there is none, or if it has not been read yet. In the latter case, this run does not count: the
    * row is read, and the transaction decides again.
@@ -64,6 +67,12 @@ export interface Write {
   delete(key: Deno.KvKey): undefined;
   /** Changes the version of a row. */
   bump(row: VersionRow): undefined;
+  /**
+   * Appends an entry, which becomes JSON, to the log with this prefix. All entries that a commit appends to a log are one
+   * row: its key is the prefix and then the versionstamp of the commit, and its value is their list, in the order of
+   * decisions. So the order of a log is that of the commits. It needs no read and no check.
+   */
+  append(log: Deno.KvKey, entry: object): undefined;
   /**
    * Draws a new id. If this process has none left, this run does not count: it takes some, and the transaction decides
    * again. An id that no run needs in the end is given back, unless it is unknown whether the transaction was carried

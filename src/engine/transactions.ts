@@ -1,17 +1,9 @@
 import { monotonicNow, type MonotonicTime, msBetween, msSince, PAST, pause, plus } from "../base/mod.ts";
 import { CommitInDoubt, type CommitResult, REFUSED } from "./backend.ts";
 import { KV_DEADLINE, StoreUnavailable } from "./deadline.ts";
-import {
-  type Drawn,
-  isBlind,
-  type Job,
-  type Keys,
-  Round,
-  sizeOf,
-  type Snapshot,
-  versionIn,
-} from "./round.ts";
+import { type Drawn, isBlind, type Job, type Keys, Round, type Snapshot, versionIn } from "./round.ts";
 import { type Entry, MAX_KEYS } from "./row.ts";
+import { sizeOf } from "./sizes.ts";
 import type { Store } from "./store.ts";
 import {
   type Decided,
@@ -105,7 +97,7 @@ const ASSUMED_AGAIN = 10_000;
 /** Shared by transactions without rows, of which there are many. */
 const NO_KEYS: Keys = new Map();
 const NO_ROWS: Snapshot = { rows: new Map(), began: PAST };
-/** Thrown if a caller ran out of time before its commit was sent to KV. */
+/** Thrown if a caller ran out of time, or features changed, before the commit was sent to KV. */
 const LATE: unique symbol = Symbol("late");
 
 /** Carries out transactions. */
@@ -241,7 +233,7 @@ export class Transactions {
 
   /** Reads, decides and commits. */
   async #carryOut(jobs: readonly Job[]): Promise<void> {
-    const round = new Round((key) => this.#mayAssumeMissing(key));
+    const round = new Round(this.#store.schema.features, (key) => this.#mayAssumeMissing(key));
     for (let taken = jobs; taken.length > 0;) {
       const guessed = await this.#decide(taken, round);
       const joined = round.contributions.map(({ job }) => job);
@@ -289,10 +281,11 @@ export class Transactions {
     const jobs = round.contributions.map(({ job }) => job);
     this.#store.metrics.roundSize.observe(jobs.length, "commit");
     const began = monotonicNow();
-    const commit = this.#store.commit((operation) => {
+    const commit = this.#store.commit((operation, stamp) => {
       // Checked here, because a commit can wait a long time for its turn.
+      if (round.features !== this.#store.schema.features) throw LATE;
       if (!jobs.every((job) => this.#mayBegin(job))) throw LATE;
-      round.build(operation);
+      round.build(operation, stamp);
     }, round.checks);
     const result = await commit.catch((error) => this.#resultAfter(error, round));
     if (result?.ok) {

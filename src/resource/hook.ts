@@ -105,7 +105,7 @@ export interface Hook<Value extends Item = Item> {
    * have no other effect. It returns nothing. It cannot refuse the deletion of an account (`by: "removal"`): it only
    * tidies its rows then. In a key, a bigint becomes a string.
    */
-  apply(rows: Rows, write: Pick<Write, "set" | "delete">, change: Change<Value>): undefined;
+  apply(rows: Pick<Rows, "get">, write: Pick<Write, "set" | "delete">, change: Change<Value>): undefined;
   /** Hooks of release 1.1.0 named their rows in advance. A service with such a hook does not start. */
   keys?(change: Change<Value>): readonly Deno.KvKey[];
   /** The field that it is about. */

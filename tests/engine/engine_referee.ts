@@ -4,7 +4,7 @@ import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { FileBackend } from "../../src/engine/file.ts";
 import { Ids } from "../../src/engine/ids.ts";
-import { encodeJson } from "../../src/engine/row.ts";
+import { decodeJson, encodeJson, type Entry } from "../../src/engine/row.ts";
 import { SCHEMA } from "../../src/engine/schema_version.ts";
 import { Store } from "../../src/engine/store.ts";
 import {
@@ -32,6 +32,8 @@ interface Plan {
   /** Number of a row that it creates without reading it. */
   readonly creates: number | undefined;
   readonly bumps: boolean;
+  /** The feeds that it appends to while the feature is on. */
+  readonly feeds: readonly string[];
   /** Whether it draws an id, and creates a row for it. */
   readonly draws: boolean;
   /** Added to the sum of its rows; the total modulo 8 decides whether it throws, writes nothing or deletes a row. */
@@ -79,6 +81,9 @@ const ON_SERVER = [
 /** A file loses no replies, and whatever hangs on it ends at some time. */
 const ON_FILE = ["hangs", "fails", "locked", "locked", "lands late"] as const;
 
+/** The rows of the feeds: their versionstamps by the names of their keys, and the ids in them. */
+type Appended = Map<string, readonly [versionstamp: string, ids: number[]]>;
+
 /** The rows at one moment: their numbers by name. */
 type State = ReadonlyMap<string, number>;
 
@@ -113,6 +118,9 @@ const rowKey = (row: number): Deno.KvKey => ["row", row];
 const newKey = (created: number): Deno.KvKey => ["new", created];
 const drawnKey = (drawn: number): Deno.KvKey => ["drawn", drawn];
 const logKey = (id: number): Deno.KvKey => ["log", id];
+/** While it is on, plans append to their feeds. */
+const FEATURE = "feeds";
+const FEEDS = ["news", "letters"];
 const nameOf = (key: Deno.KvKey): string => JSON.stringify(key);
 
 /** Decides as planned. */
@@ -147,6 +155,7 @@ function decide(
     else if (index < 2) write.set(rowKey(row), encodeJson((sum * 7 + id) % 1_000));
   });
   if (plan.bumps && version) write.bump(version);
+  if (rows.features[FEATURE]) { for (const feed of plan.feeds) write.append([feed], { id }); }
   if (remainder < 2) throw new Refused(finding); // Its changes are discarded.
   return finding;
 }
@@ -166,6 +175,7 @@ function rowsIn(finding: string): string[] {
 function decideOn(plan: Plan, before: State): { finding: string; after?: State } {
   const after = new Map(before);
   const rows: Rows = {
+    features: {},
     get(key) {
       const number = before.get(nameOf(key));
       return number === undefined ? null : { key, value: encodeJson(number), versionstamp: "" };
@@ -177,6 +187,7 @@ function decideOn(plan: Plan, before: State): { finding: string; after?: State }
     },
     delete: (key) => void after.delete(nameOf(key)),
     bump() {},
+    append() {},
     draw: () => 0,
   };
   try {
@@ -199,6 +210,9 @@ class Referee {
   readonly #engines: readonly Engine[];
   /** Plans, and what foreign processes write, by the number of their row in the log. */
   readonly #plans: Map<number, Plan | [name: string, number: number]> = new Map();
+  /** Whether the feature is on, and the commits of foreign processes that switched it, by their row in the log. */
+  #isOn = false;
+  readonly #switches: Map<number, boolean> = new Map();
   readonly #faults: string[] = [];
   /** Lines to a server. */
   readonly #lines: Line[] = [];
@@ -222,6 +236,8 @@ class Referee {
       const [kv, reader] = isServer ? [] : open();
       const backend = kv ? new FileBackend(kv, { ...options, reader }) : openServer?.(open, options);
       assert(backend);
+      // As many as for the farthest server.
+      if (isServer && this.#below(3) === 0) Object.defineProperty(backend, "lanes", { value: 12 });
       const transactions = new Transactions(new Store(backend), () => 0);
       const ids = new Ids(transactions, ["ids"]);
       return { row: { key: ["version"], version: "" }, transactions, ids, known: new Map() };
@@ -263,6 +279,7 @@ class Referee {
       awaits: isBlind || this.#below(3) === 0 ? undefined : this.#created + this.#below(2),
       creates: isBlind || this.#below(8) === 0 ? this.#created++ : undefined,
       bumps: this.#below(12) === 0,
+      feeds: FEEDS.filter(() => this.#below(3) === 0),
       draws: this.#below(3) === 0,
       salt: this.#below(8),
       mark: encodeJson(0),
@@ -328,8 +345,19 @@ class Referee {
       // A process whose clock is days ahead removes every marker.
       for (const { key } of this.#kv.rows.values()) if (key[0] === "commits") operation.delete(key);
     }
-    // A process writes the row of the schema version, unchanged.
-    if (this.#below(20) === 0) operation.set(SCHEMA, encodeJson({ version: 1 }));
+    // A process switches the feature, or writes the row of the schema version unchanged.
+    if (this.#below(20) === 0) {
+      if (this.#below(2) === 0) {
+        const id = ++this.#id;
+        this.#isOn = !this.#isOn;
+        this.#switches.set(id, this.#isOn);
+        operation.set(logKey(id), encodeJson(0));
+      }
+      operation.set(
+        SCHEMA,
+        encodeJson(this.#isOn ? { version: 3, features: { [FEATURE]: 1 } } : { version: 1 }),
+      );
+    }
     await operation.commit();
     // A connection breaks.
     if (this.#below(this.#rarity) === 0) this.#breakHandle();
@@ -395,7 +423,8 @@ class Referee {
   /** Replays all commits, and compares every answer with the expected one. */
   check(): void {
     assertEquals(this.#faults, []);
-    const { states, applied } = this.#replay();
+    const { states, applied, appended } = this.#replay();
+    assertEquals(this.#appended(), appended);
     for (const { plan, answer, committed, began, answered, finding, rows } of this.calls) {
       const at = applied.get(plan.id);
       const what = `${plan.id} (${answer}): ${finding}`;
@@ -431,26 +460,48 @@ class Referee {
     assertEquals(rows(), before);
   }
 
-  /** The states after each commit, one per transaction in it, and the commit in which each transaction applied. */
-  #replay(): { states: State[][]; applied: Map<number, { commit: number; finding: string }> } {
+  #appended(): Appended {
+    const rows = [...this.#kv.rows.values()].filter(({ key: [table] }) => FEEDS.includes(String(table)));
+    const ids = (row: Entry) => decodeJson<{ id: number }[]>(row).map(({ id }) => id);
+    return new Map(rows.map((row) => [nameOf(row.key), [row.versionstamp, ids(row)]]));
+  }
+
+  /**
+   * The states after each commit, one per transaction in it, the commit in which each transaction applied, and what all
+   * of them appended.
+   */
+  #replay(): {
+    states: State[][];
+    applied: Map<number, { commit: number; finding: string }>;
+    appended: Appended;
+  } {
+    const appended: Appended = new Map();
+    let isOn = false;
     const applied = new Map<number, { commit: number; finding: string }>();
     const log = [...this.#kv.rows.values()].filter(({ key }) => key[0] === "log");
     const byCommit = Map.groupBy(log, ({ versionstamp }) => Number(versionstamp));
     let state: State = new Map();
     const states = [[state]];
     for (let commit = 1; commit <= this.#kv.repetitions.length; commit++) {
-      const within = (byCommit.get(commit) ?? []).map(({ key: [, id] }) => {
+      const within = (byCommit.get(commit) ?? []).map(({ key: [, id], versionstamp }) => {
+        isOn = this.#switches.get(Number(id)) ?? isOn;
+        if (this.#switches.has(Number(id))) return state;
         const plan = this.#plans.get(Number(id));
         assert(plan);
         if (Array.isArray(plan)) return state = new Map([...state, plan]);
         const { finding, after } = decideOn(plan, state);
         assert(after, `It applied although it should have been refused: ${finding}`);
         applied.set(plan.id, { commit, finding });
+        for (const feed of isOn ? plan.feeds : []) {
+          const name = nameOf([feed, versionstamp]);
+          const [, ids] = appended.get(name) ?? [versionstamp, []];
+          appended.set(name, [versionstamp, [...ids, plan.id]]);
+        }
         return state = after;
       });
       states.push(within.length > 0 ? within : [state]);
     }
-    return { states, applied };
+    return { states, applied, appended };
   }
 }
 

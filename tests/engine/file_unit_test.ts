@@ -54,7 +54,7 @@ Deno.test("FileBackend.commit() builds a commit again while another process has 
   let builds = 0;
   network.commit = (apply) => builds < 3 ? locked() : Promise.resolve(apply());
 
-  const { ok } = await time.until(backend.commit((operation) => (builds++, setRow(operation)), CHECK), 1_000);
+  const { ok } = await time.until(backend.commit((...to) => (builds++, setRow(...to)), CHECK), 1_000);
   network.commit = locked;
   const late = backend.commit((operation) => operation.set(["late"], 1), []);
 

@@ -92,7 +92,7 @@ Deno.test("Store.commit() works under each known schema version, and adopts the 
     const { versionstamp = null } = kv.rows.get(JSON.stringify(ROW)) ?? {};
     await fixture.setSchema(version);
 
-    const build: Build = (operation) => (builds++, setRow(operation));
+    const build: Build = (...to) => (builds++, setRow(...to));
     const result = await fixture.time.until(store.commit(build, [{ key: ROW, versionstamp }]), 10);
 
     assertEquals([result.ok, builds, store.schema.version], [true, 2, version]);
@@ -137,6 +137,60 @@ Deno.test.each<[string, string, (fixture: Fixture) => Promise<unknown>]>([
   assertEquals([sent, kv.value(...ROW)], [1, undefined]);
 });
 
+Deno.test("SchemaVersion.switch() sets the oldest version that has the features and the revision", async () => {
+  const kv = new FakeKv();
+  const schema = new SchemaVersion();
+  const store = new Store(onFile(kv.connect(), { clock: () => 0 }), { schema });
+  const row = async (change: (write: Deno.AtomicOperation) => void) => {
+    await store.commit(change);
+    return [kv.value(...SCHEMA), await store.features()].map((value) =>
+      value instanceof Uint8Array ? JSON.parse(new TextDecoder().decode(value)) : value
+    );
+  };
+  await kv.connect().atomic().set(SCHEMA, encodeJson({ version: 1 })).commit();
+  await store.features();
+
+  assertEquals(await row((write) => schema.switch("feed", 7, write)), [
+    { version: 3, features: { feed: 7 } },
+    { feed: 7 },
+  ]);
+  assertEquals(await row((write) => schema.switch("news", 1, write)), [
+    { version: 3, features: { feed: 7, news: 1 } },
+    { feed: 7, news: 1 },
+  ]);
+  assertEquals(await row((write) => schema.switch("feed", 0, write)), [
+    { version: 3, features: { news: 1 } },
+    { news: 1 },
+  ]);
+  assertEquals(await row((write) => schema.switch("news", 0, write)), [{ version: 1 }, {}]);
+  await store.commit((write) => schema.switch("feed", 7, write));
+  await store.features();
+  await store.commit((write) => schema.revise(write));
+  assertEquals(kv.value(...SCHEMA), encodeJson({ version: 3, revision: 1, features: { feed: 7 } }));
+  await assertRejects(() => store.features(), Superseded);
+
+  const revised = new SchemaVersion();
+  const next = new Store(onFile(kv.connect(), { clock: () => 0 }), { schema: revised });
+  assertEquals(await next.features(), { feed: 7 });
+  await next.commit((write) => revised.switch("feed", 0, write));
+  assertEquals(kv.value(...SCHEMA), encodeJson({ version: 2, revision: 1 }));
+});
+
+Deno.test("SchemaVersion.features is another object only if the row has other features", async () => {
+  await using fixture = new Fixture();
+  const store = new Store(onFile(fixture.kv.connect(), { clock: () => 0 }));
+  const set = (features: object) => fixture.set(SCHEMA, encodeJson({ version: 3, features }));
+  await set({ feed: 7, news: 1 });
+  const features = await store.features();
+  await set({ news: 1, feed: 7 });
+
+  assert(await store.features() === features);
+  for (const other of [{ feed: 7 }, { feed: 7, news: 2 }, { feed: 7, letters: 1 }, {}]) {
+    await set(other);
+    assertEquals(await store.features(), other);
+  }
+});
+
 Deno.test("RoundTrip.isFar is true for a slow KV with several lanes, so never for a file", async () => {
   await using time = new VirtualTime();
   for (const [lanes, ms, isFar] of [[3, 150, true], [3, 1, false], [1, 150, false]] as const) {
@@ -175,7 +229,7 @@ Deno.test("requireSchema() sets version 1 in a KV with only markers, even if the
 Deno.test.each<[string, [Deno.KvKey, unknown] | undefined, string, boolean?]>([
   ["no rows when create is false", undefined, "it is empty, and only the service creates", false],
   ["foreign rows", [["foreign"], 7], "it contains rows from another program"],
-  ["version 3", [SCHEMA, encodeJson({ version: 3 })], "have version 3, but this service expects version 2"],
+  ["version 4", [SCHEMA, encodeJson({ version: 4 })], "have version 4, but this service expects version 3"],
   ["no version", [SCHEMA, encodeJson({})], "its rows have version undefined"],
   ["a version that is not JSON", [SCHEMA, encodeText("1.")], "it contains rows from another program"],
 ])("requireSchema() rejects a KV with %s, and leaves it unchanged", async (_, row, message, create) => {

@@ -2,7 +2,8 @@ import { assert, assertEquals, assertLess, assertRejects, assertThrows } from "@
 import { StoreUnavailable } from "../../src/engine/deadline.ts";
 import { pause } from "../../src/base/time.ts";
 import { Ids } from "../../src/engine/ids.ts";
-import { CorruptRow, encodeJson } from "../../src/engine/row.ts";
+import { CorruptRow, decodeJson, encodeJson } from "../../src/engine/row.ts";
+import { SCHEMA } from "../../src/engine/schema_version.ts";
 import {
   type Decided,
   TooManyRows,
@@ -88,7 +89,14 @@ const FAULTS: readonly (readonly [string, new () => Error, (write: Write) => Dec
   ["reads a row with a key over 2 KiB", RangeError, () => null, ["row", "x".repeat(2_048)]],
   // @ts-expect-error By type, it cannot.
   ["decides later", TypeError, async (write) => write.set(ROW, await Promise.resolve(encodeJson(1)))],
+  ["appends more than 64 KiB", RangeError, (write) => write.append(["feed"], { text: "x".repeat(65_530) })],
+  ["appends more than 64 KiB at twice", RangeError, (write) => {
+    for (const text of ["x".repeat(33_000), "猫".repeat(11_000)]) write.append(["feed"], { text });
+  }],
+  ["appends to a log with a name over 2 KiB", RangeError, (write) => write.append(["x".repeat(2_040)], {})],
+  ["appends to a log with a part that no key has", TypeError, (write) => write.append([null as never], {})],
   ["throws after a write", RangeError, (write) => {
+    write.append(["feed"], {});
     write.set(ROW, encodeJson(1));
     throw new RangeError("no");
   }],
@@ -105,9 +113,144 @@ for (const [what, error, decide, key = ROW] of FAULTS) {
     await assertRejects(() => faulty, error);
     await Promise.all(running);
     const rows = await Array.fromAsync(kv.list({ prefix: ["counts"] }));
-    assertEquals([rows.length, (await kv.get(ROW)).versionstamp], [40, null]);
+    const feed = await Array.fromAsync(kv.list({ prefix: ["feed"] }));
+    assertEquals([rows.length, (await kv.get(ROW)).versionstamp, feed], [40, null, []]);
   });
 }
+
+/** Appends an entry to each log. */
+function appending(entry: object, ...logs: string[]): Transaction<undefined> {
+  return {
+    decide(_, write) {
+      for (const log of logs) write.append(["logs", log], entry);
+    },
+  };
+}
+
+/** The rows that were appended to a log: versionstamps, and lists of entries. */
+async function rowsOf(kv: Deno.Kv, log: string): Promise<readonly (readonly [string, unknown[]])[]> {
+  const rows = await Array.fromAsync(kv.list({ prefix: ["logs", log] }));
+  for (const { key, versionstamp } of rows) assertEquals(key, ["logs", log, versionstamp]);
+  return rows.map((row) => [row.versionstamp, decodeJson<unknown[]>(row)]);
+}
+
+Deno.test("Write.append() makes one row of each log in a commit, with the entries in the order of decisions", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const process = new Process(kv);
+
+  const done = await Promise.all([
+    process.run(appending({ id: 1 }, "a", "b")),
+    process.run({
+      decide(rows, write) {
+        rows.get(ROW);
+        write.set(ROW, encodeJson(2));
+        for (const part of [1, 2]) write.append(["logs", "b"], { id: 2, part });
+        return null;
+      },
+    }),
+    process.run(appending({ id: 3, "猫": '"' }, "c", "b")),
+  ]);
+  await process.run(appending({ id: 4 }, "b"));
+
+  assertEquals(done.map(({ committed }) => committed), [true, true, true]);
+  const { versionstamp } = await kv.get(ROW);
+  const [, second] = await rowsOf(kv, "b");
+  assertEquals(await rowsOf(kv, "a"), [[versionstamp ?? "", [{ id: 1 }]]]);
+  assertEquals(await rowsOf(kv, "b"), [
+    [versionstamp ?? "", [{ id: 1 }, { id: 3, "猫": '"' }, { id: 2, part: 1 }, { id: 2, part: 2 }]],
+    [second?.[0] ?? "", [{ id: 4 }]],
+  ]);
+  assertEquals(await rowsOf(kv, "c"), [[versionstamp ?? "", [{ id: 3, "猫": '"' }]]]);
+});
+
+Deno.test.each<[string, number, (number: number) => Transaction<undefined>, number[]]>([
+  ["64 KiB of a log", 40, () => appending({ text: "猫".repeat(700) }, "a"), [31, 9]],
+  ["800 KB", 12, (number) => appending({ text: "x".repeat(60_000) }, `${number}`), [9, 3]],
+  ["a thousand changes", 950, (number) => appending({}, `${number}`), [900, 50]],
+  ["80 KB of keys", 45, (number) => appending({}, `${number}`.padEnd(2_000)), [36, 9]],
+  ["a thousand changes of which one is to all", 900, (number) => ({
+    decide(_, write) {
+      write.set(["a", number], encodeJson(0));
+      write.append(["logs", "a"], {});
+    },
+  }), [899, 1]],
+])("Write.append() fills a commit up to its limit: %s", async (_, count, transaction, sizes) => {
+  using kv = await Deno.openKv(":memory:");
+  const process = new Process(kv);
+
+  await Promise.all(upTo(count).map((number) => process.run(transaction(number))));
+
+  const rows = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["logs"] }));
+  const byCommit = Object.groupBy(rows, ({ versionstamp }) => versionstamp);
+  const entries = (row: Deno.KvEntry<unknown>) => decodeJson<unknown[]>(row).length;
+  assertEquals(
+    Object.values(byCommit).map((some = []) => some.map(entries).reduce((sum, count) => sum + count)),
+    sizes,
+  );
+});
+
+Deno.test("Write.append() stores a list of 64 KiB, and none that is a byte longer", async () => {
+  using kv = await Deno.openKv(":memory:");
+  const process = new Process(kv);
+  const filling = (last: number): Transaction<undefined> => ({
+    decide(_, write) {
+      for (const length of [2, 32_000, last]) write.append(["logs", "a"], { text: "x".repeat(length) });
+    },
+  });
+  const most = 65_536 - "[{},{},{}]".length - 3 * '"text":""'.length - 32_002;
+
+  await process.run(filling(most));
+  await assertRejects(() => process.run(filling(most + 1)), RangeError);
+
+  const [row] = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["logs"] }));
+  assertEquals(row?.value.length, 65_536);
+});
+
+/** Appends the features that it decides on. */
+const APPENDING: Transaction<undefined> = {
+  decide(rows, write) {
+    write.set(["any"], encodeJson(0));
+    write.append(["logs", "a"], rows.features);
+  },
+};
+
+Deno.test("Rows.features are those of the commit, even if these change right before", async () => {
+  const kv = new FakeKv();
+  const handle = kv.connect();
+  const process = Process.on(kv);
+  const set = (features: object) =>
+    handle.atomic().set(SCHEMA, encodeJson({ version: 3, features })).commit();
+  await set({ feed: 1 });
+  let switched = 1;
+  process.beforeCommit(4, () => set({ feed: ++switched }));
+
+  await Promise.all(upTo(3).map(() => process.run(APPENDING)));
+
+  // The fifth attempt applies for all three.
+  assertEquals((await rowsOf(handle, "a")).map(([, entries]) => entries), [
+    [5, 5, 5].map((feed) => ({ feed })),
+  ]);
+  assertEquals(process.sizes, [4, 4, 4, 4, 4]);
+});
+
+Deno.test("Rows.features are those before the commit that switches them", async () => {
+  using kv = await Deno.openKv(":memory:");
+  await kv.set(SCHEMA, encodeJson({ version: 1 }));
+  const process = new Process(kv);
+  const { store: { schema } } = process;
+  await process.store.features();
+  const switching = (to: number): Transaction<undefined> => ({
+    decide: (_, write) => schema.switch("feed", to, write),
+  });
+
+  for (const to of [7, 0]) {
+    await Promise.all([process.run(APPENDING), process.run(switching(to)), process.run(APPENDING)]);
+    await process.run(APPENDING);
+  }
+
+  const rows = (await rowsOf(kv, "a")).map(([, entries]) => entries);
+  assertEquals(rows, [[{}, {}], [{ feed: 7 }], [{ feed: 7 }, { feed: 7 }], [{}]]);
+});
 
 Deno.test("run() stores a value of 64 KiB", async () => {
   using kv = await Deno.openKv(":memory:");

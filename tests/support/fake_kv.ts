@@ -14,6 +14,9 @@ export interface Network {
   commit(apply: () => CommitResult, values: readonly unknown[]): Promise<CommitResult>;
 }
 
+/** Stands for the commit's versionstamp in a key. */
+const STAMP: unique symbol = Symbol("versionstamp");
+
 /** A network without latency or failures. */
 export function calmNetwork(): Network {
   return { read: () => Promise.resolve(), commit: (apply) => Promise.resolve(apply()) };
@@ -51,6 +54,7 @@ export class FakeKv {
       list: (selector: Deno.KvListSelector, options: Deno.KvListOptions) =>
         this.#list(network, selector, options),
       atomic: () => this.#atomic(network),
+      commitVersionstamp: () => STAMP,
       close() {},
     });
   }
@@ -81,7 +85,8 @@ export class FakeKv {
       );
       if (!holds) return { ok: false };
       const versionstamp = `${++this.#version}`.padStart(20, "0");
-      for (const [key, change] of changes) {
+      for (const [given, change] of changes) {
+        const key = given.map((part) => part === STAMP ? versionstamp : part);
         const value = change(this.value(...key));
         if (value === undefined) this.rows.delete(nameOf(key));
         else this.rows.set(nameOf(key), { key, value, versionstamp });
@@ -177,6 +182,7 @@ export function disturbed(kv: Deno.Kv, { read = () => {}, commit = carryOut }: D
     ["list", list],
     ["set", (key: Deno.KvKey, value: unknown) => kv.atomic().set(key, value).commit()], // By a test.
     ["atomic", () => disturbedOperation(kv.atomic(), commit)],
+    ["commitVersionstamp", () => kv.commitVersionstamp()],
     ["close", () => kv.close()],
   ]);
   return new Proxy(kv, { get: (_, name) => methods.get(name) });

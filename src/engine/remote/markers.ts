@@ -129,9 +129,9 @@ export class Markers {
     const early = isContested ? this.#read(keys).catch(() => undefined) : undefined;
     let isSent = false;
     try {
-      const result = await this.#send(lane, commit, (operation) => {
+      const result = await this.#send(lane, commit, (operation, stamp) => {
         operation.check(...checks);
-        build(operation);
+        build(operation, stamp);
         isSent = true;
       });
       if (result.ok) return this.#release(lane, result.versionstamp, result);
@@ -189,7 +189,7 @@ export class Markers {
     const marker: Marker = { commit, at: this.#clock(), schema: KNOWN.newest };
     return this.#connection.run("write", (kv) => {
       const operation = kv.atomic().check(lane);
-      build(operation);
+      build(operation, kv.commitVersionstamp());
       return operation.set(lane.key, encodeJson(marker)).commit();
     });
   }

@@ -13,7 +13,8 @@ type Apply = Parameters<Network["commit"]>[0];
 const ROW = ["row"];
 const setRow: Build = (operation) => operation.set(ROW, 1);
 const addOne: Build = (operation) => operation.sum(["count"], 1n);
-const refuse: Build = (operation) => setRow(operation.check({ key: ROW, versionstamp: "none such" }));
+const refuse: Build = (operation, stamp) =>
+  setRow(operation.check({ key: ROW, versionstamp: "none such" }), stamp);
 
 testBackend("RemoteBackend", onServer);
 
@@ -64,8 +65,9 @@ class Fixture implements AsyncDisposable {
 
   /** Commits as another process. */
   async commitAsOther(build: Build): Promise<void> {
-    const operation = this.kv.connect().atomic();
-    build(operation);
+    const kv = this.kv.connect();
+    const operation = kv.atomic();
+    build(operation, kv.commitVersionstamp());
     await operation.commit();
   }
 
