@@ -49,7 +49,18 @@ const SHIPPED_PARTS = ["src/messages/messages.ts", "src/page/page_operations.ts"
 const PARTS = /^src\/catalogue\/parts[./]/;
 /** Folders of src from bottom to top. A folder imports only from those before it. */
 const FOLDERS = [
-  ...["base", "engine", "web", "limits", "service", "resource", "declare.ts", "catalogue", "accounts"],
+  ...[
+    "base",
+    "engine",
+    "web",
+    "limits",
+    "service",
+    "resource",
+    "declare.ts",
+    "catalogue",
+    "accounts",
+    "changes",
+  ],
   ...["operator", "messages", "page", "part.ts", "parts of the catalogue", "app", "process", "main.ts"],
 ];
 

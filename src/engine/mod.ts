@@ -7,6 +7,8 @@
  * - A transaction is carried out once or not at all, even if KV repeats a commit, applies it late, or loses the
  *   response. `Unresolved` means that it is not known which.
  * - Its result is what it decided on the rows that its commit checked.
+ * - A log, to which transactions append, has the entries of all that were carried out, in the order of commits.
+ * - While a feature is switched, each transaction is carried out as it decided either before or after that.
  * - Every operation on KV has a deadline: five seconds, then `StoreUnavailable`. A transaction takes several
  *   operations, and finding out the result of a lost commit takes up to ten seconds more. So while KV hangs, `run` can
  *   take 20 s or longer. To end it earlier, between two operations, pass `mayBegin`.

@@ -64,7 +64,8 @@ export class Store {
 
   /** Reads the features, which another process may have switched. */
   async features(): Promise<Features> {
-    this.schema.learn(await this.get(SCHEMA));
+    const row = await this.get(SCHEMA);
+    if (versionstampOf(row) !== this.schema.check.versionstamp) this.schema.learn(row);
     return this.schema.features;
   }
 

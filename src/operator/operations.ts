@@ -6,6 +6,7 @@ import { type Catalogue, type Items, ownedItemOperations } from "../resource/mod
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { type AccountStore, OWNERS } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_account_operations.ts";
+import { switchOperation } from "../changes/switch_operation.ts";
 import type { Part } from "./part.ts";
 
 /** The stores that operators' operations use. */
@@ -70,6 +71,7 @@ export function operatorOperations(stores: OperatorStores): Operation[] {
     ...operatorAccountOperations(stores.accounts, { ...stores, removals }),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap((items) => ownedItemOperations(items, OWNERS)),
+    switchOperation(stores.store),
   ];
 }
 

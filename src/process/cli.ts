@@ -2,6 +2,7 @@ import { isUrl, MEMORY, OpenError, openStore, type Store } from "../engine/mod.t
 import { type Catalogue, openCollections, ResourceError } from "../resource/mod.ts";
 import { accountCommands } from "../operator/account_commands.ts";
 import { backUp, restore } from "../operator/backup.ts";
+import { CHANGE_COMMANDS } from "../operator/change_commands.ts";
 import { Client, onClient, remoteFetch, type Target } from "../operator/client.ts";
 import {
   CommandError,
@@ -34,6 +35,7 @@ export function clientTasks(catalogue: Catalogue): readonly Task<Target>[] {
   return [
     adapted(accountCommands(catalogue)),
     itemCommands(catalogue),
+    adapted(CHANGE_COMMANDS),
     ...PARTS.flatMap(({ commands }) => commands ? [adapted(commands)] : []),
   ];
 }

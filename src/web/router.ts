@@ -1,6 +1,6 @@
 /** A row of the route table. A path segment `{name}` matches any non-empty segment. */
 export interface Endpoint {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
 }
 

@@ -200,7 +200,7 @@ Deno.test("Write.append() stores a list of 64 KiB, and none that is a byte longe
   const most = 65_536 - "[{},{},{}]".length - 3 * '"text":""'.length - 32_002;
 
   await process.run(filling(most));
-  await assertRejects(() => process.run(filling(most + 1)), RangeError);
+  await assertRejects(() => process.run(filling(most + 1)), RangeError, "A row of logs is over 65536 bytes");
 
   const [row] = await Array.fromAsync(kv.list<Uint8Array>({ prefix: ["logs"] }));
   assertEquals(row?.value.length, 65_536);

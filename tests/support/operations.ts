@@ -130,6 +130,7 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   },
   updateOwnedThing: { json: { name: "Tom" }, changes: ["items", "items_by", "versions"] },
   deleteOwnedThing: { status: 204, changes: ["items", "items_by", "versions"] },
+  switchChanges: { json: { days: 7 }, changes: ["changes", "schema"] },
   getOperatorOpenApi: {},
 };
 

@@ -1,0 +1,31 @@
+import { CHANGE_SETTING, MAX_DAYS, OPERATORS_FEED_PATH } from "../changes/switch_operation.ts";
+import type { Client } from "./client.ts";
+import { type CommandGroup, parseCount } from "./command_line.ts";
+
+const DEFAULT_DAYS = "7";
+
+/** Commands on the feed of changes. */
+export const CHANGE_COMMANDS: CommandGroup<Client> = {
+  name: "changes",
+  commands: {
+    on: {
+      options: { days: { value: "N" } },
+      help: `keep changes of items for N days, by default ${DEFAULT_DAYS}, at most ${MAX_DAYS}, in the feed at
+        ${OPERATORS_FEED_PATH}; processes of releases that do not know it stop`,
+      prepare({ options }, { err }) {
+        const days = parseCount("--days", options.get("days")?.at(-1) ?? DEFAULT_DAYS);
+        return async (client) => {
+          const setting = await client.call("PUT", OPERATORS_FEED_PATH, CHANGE_SETTING, { days });
+          err(`Changes are kept for ${setting.days} ${setting.days === 1 ? "day" : "days"}.`);
+        };
+      },
+    },
+    off: {
+      help: "stop keeping changes; do this before you go back to a release that does not know the feed",
+      prepare: (_, { err }) => async (client) => {
+        await client.call("PUT", OPERATORS_FEED_PATH, CHANGE_SETTING, { days: 0 });
+        err("Changes are not kept any more.");
+      },
+    },
+  },
+};
