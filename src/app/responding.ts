@@ -89,7 +89,8 @@ export function handling(
     const { request, matched, base, query, now, address, admission } = arrival;
     if (matched.kind !== "found") return undefined;
     const { access } = matched.endpoint;
-    const accountId = admission?.account?.id ?? "";
+    const { account, key } = admission ?? {};
+    const accountId = account?.id ?? "";
     arrival.isHandled = true;
     const made = matched.endpoint.respond({
       request,
@@ -98,6 +99,7 @@ export function handling(
       base,
       now,
       accountId,
+      collections: key === "first" ? undefined : key?.collections,
       acting: { by: needsToken(access) ? "operator" : "account", accountId, now },
       address,
       async transact(transaction) {

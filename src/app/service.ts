@@ -1,4 +1,3 @@
-import type { Transactions } from "../engine/mod.ts";
 import { Permits, sweepDayTotals } from "../limits/mod.ts";
 import type { Operation } from "../service/mod.ts";
 import {
@@ -13,6 +12,8 @@ import { accountOperations } from "../accounts/account_operations.ts";
 import type { AccountStore } from "../accounts/account_store.ts";
 import { clientSchemas } from "../accounts/account_view.ts";
 import { createKeySweep } from "../accounts/key_sweep.ts";
+import { changeOperations } from "../changes/change_operations.ts";
+import type { ChangeStore } from "../changes/change_store.ts";
 import { signUpOperation, sweepCounts, sweepSignUps } from "../accounts/sign_up.ts";
 import { metricsOperation, type MetricsOptions } from "../operator/metrics_route.ts";
 import { servedOperations } from "../operator/operations.ts";
@@ -25,7 +26,7 @@ import { documentOperations } from "./document_operations.ts";
 import { healthOperations } from "./health.ts";
 import { errorRecord } from "./log.ts";
 import { requireValidOperations } from "./operations.ts";
-import { createStores } from "./stores.ts";
+import { createStores, type Stores } from "./stores.ts";
 import type { Sweep } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 import { WrongTokens } from "./wrong_tokens.ts";
@@ -77,7 +78,7 @@ export function createService(options: ServiceOptions): Service {
     usageOf: (state) => permits.usageOf(state),
     report: (fault, from) => log.error(errorRecord(fault, clock(), from)),
   });
-  const { versions, accountsRow, transactions, keys, accounts, items } = stores;
+  const { versions, accountsRow, transactions, keys, accounts, items, changes } = stores;
   const permits: Permits<Account> = new Permits({
     ...{ store, transactions, clock },
     holders: ACCOUNTS,
@@ -88,7 +89,7 @@ export function createService(options: ServiceOptions): Service {
     },
   });
   const wrongTokens = new WrongTokens(log, clock);
-  const { operations, idsOfParts } = operationsOf(options, { accounts, items, permits });
+  const { operations, idsOfParts } = operationsOf(options, { accounts, items, changes, permits });
   const collections = catalogue.resources.map(({ name }) => name);
   requireValidOperations(operations, { ofParts: idsOfParts, collections });
   return {
@@ -105,14 +106,13 @@ export function createService(options: ServiceOptions): Service {
       wrongTokens.flush();
       await Promise.all([permits.settle(), stores.close()]);
     },
-    sweeps: sweepsOf(options, accounts, transactions),
+    sweeps: sweepsOf(options, stores),
   };
 }
 
 function sweepsOf(
   { store, catalogue, generations = new Map() }: ServiceOptions,
-  accounts: AccountStore,
-  transactions: Transactions,
+  { accounts, changes, transactions }: Pick<Stores, "accounts" | "changes" | "transactions">,
 ): readonly Sweep[] {
   return [
     (now) => sweepReplies(store, now),
@@ -126,6 +126,7 @@ function sweepsOf(
     (now) => sweepCounts(store, now),
     createKeySweep(store, (removal) => transactions.run(removal)),
     (now) => sweepDayTotals(store, now),
+    (now) => changes.sweep(now),
     (now) => sweepGenerations(store, catalogue.resources, generations, now),
     () => store.sweep(),
   ];
@@ -135,6 +136,7 @@ function sweepsOf(
 interface Served {
   readonly accounts: AccountStore;
   readonly items: readonly Items[];
+  readonly changes: ChangeStore;
   readonly permits: Permits<Account>;
 }
 
@@ -144,7 +146,7 @@ interface Served {
  */
 function operationsOf(
   options: ServiceOptions,
-  { accounts, items, permits }: Served,
+  { accounts, items, changes, permits }: Served,
 ): { readonly operations: readonly Operation[]; readonly idsOfParts: ReadonlySet<string> } {
   const { catalogue, store, environment, publicUrl, securityContact, signUpIsOpen, clock } = options;
   const { metrics, inFlight, eventLoopDelay, operatorTokens, operatorReadTokens, metricsTokens } = options;
@@ -168,12 +170,15 @@ function operationsOf(
   const forOperators = PARTS.flatMap(({ operatorOperations }) => operatorOperations?.(store) ?? []);
   const operations: readonly Operation[] = [
     ...items.flatMap((own) => itemOperations(own, { publicUrl, maxBytes: PAGE_BYTES / items.length })),
+    ...changeOperations(changes),
     ...ofParts,
     signUpOperation(accounts, { plans: catalogue.plans, schemas, isOpen: signUpIsOpen }),
     ...accountOperations(accounts, schemas, realm),
     ...documentOperations(described, clock),
     ...healthOperations(store, inFlight),
-    ...(hasOperators ? servedOperations({ store, accounts, catalogue, items, parts: PARTS }, publicUrl) : []),
+    ...(hasOperators
+      ? servedOperations({ store, accounts, catalogue, items, changes, parts: PARTS }, publicUrl)
+      : []),
     ...(hasOperators || metricsTokens.length > 0 ? [metricsOperation(scraped)] : []),
   ];
   return { operations, idsOfParts: new Set([...ofParts, ...forOperators].map(({ id }) => id)) };

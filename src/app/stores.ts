@@ -4,6 +4,7 @@ import { type Catalogue, type Generations, type ItemMetrics, type Items, itemsOf
 import { ACCOUNTS_VERSION } from "../accounts/account.ts";
 import { AccountStore, type AccountStoreOptions } from "../accounts/account_store.ts";
 import { KeyForm } from "../accounts/api_key.ts";
+import { ChangeStore } from "../changes/change_store.ts";
 
 /** Options of {@linkcode createStores}. */
 export interface StoresOptions extends Pick<AccountStoreOptions, "usageOf"> {
@@ -21,7 +22,7 @@ export interface StoresOptions extends Pick<AccountStoreOptions, "usageOf"> {
   readonly report: (fault: Error, from: "accounts" | "items") => void;
 }
 
-/** What is on a store: accounts and items, and what reads and writes them. */
+/** What is on a store: accounts, items and their changes, and what reads and writes them. */
 export interface Stores {
   readonly versions: Versions;
   /** The row whose version changes when an account does. */
@@ -31,6 +32,7 @@ export interface Stores {
   readonly accounts: AccountStore;
   /** All collections, in the order of the catalogue. */
   readonly items: readonly Items[];
+  readonly changes: ChangeStore;
   /** Gives unused ids back. Call it before the store is closed. */
   readonly close: () => Promise<void>;
 }
@@ -51,8 +53,9 @@ export function createStores(options: StoresOptions): Stores {
     ...{ store, transactions, versions, generations, metrics },
     report: (fault) => report(fault, "items"),
   });
+  const changes = new ChangeStore(store, { resources: catalogue.resources, maxStalenessMs });
   return {
-    ...{ versions, accountsRow, transactions, keys, accounts, items },
+    ...{ versions, accountsRow, transactions, keys, accounts, items, changes },
     async close() {
       await Promise.all(items.map(({ ids }) => ids.close()));
     },

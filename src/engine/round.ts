@@ -119,6 +119,7 @@ const NO_APPENDS: AppendedRows = new Map();
 class Contribution implements Rows, Write {
   readonly job: Job;
   readonly features: Features;
+  readonly now: number;
   readonly resolve: Resolve;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
@@ -146,6 +147,7 @@ class Contribution implements Rows, Write {
   constructor(job: Job, { features, earlier, now }: Situation) {
     this.job = job;
     this.features = features;
+    this.now = now;
     this.rows = job.given;
     this.#earlier = earlier;
     this.changed = earlier === NO_CHANGES ? NO_CHANGES : new Map();

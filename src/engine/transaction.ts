@@ -41,6 +41,8 @@ export interface Transaction<Result extends Decided> {
 export interface Rows {
   /** The features of the store. If they change before the commit, the transaction decides again. */
   readonly features: Features;
+  /** The time of the decision, in ms since the epoch. */
+  readonly now: number;
   /**
    * The row; null if there is none, or if it has not been read yet. In the latter case, this run does not count: the
    * row is read, and the transaction decides again.

@@ -6,6 +6,8 @@ import { type Catalogue, type Items, ownedItemOperations } from "../resource/mod
 import { ACCOUNT_NOT_FOUND } from "../accounts/account.ts";
 import { type AccountStore, OWNERS } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_account_operations.ts";
+import { operatorChangeOperations } from "../changes/change_operations.ts";
+import type { ChangeStore } from "../changes/change_store.ts";
 import { switchOperation } from "../changes/switch_operation.ts";
 import type { Part } from "./part.ts";
 
@@ -18,6 +20,7 @@ export interface OperatorStores {
   readonly parts: readonly Part[];
   /** All collections. */
   readonly items: readonly Items[];
+  readonly changes: ChangeStore;
 }
 
 /** How many requests are handled at a time, and how many wait for how long. */
@@ -71,6 +74,7 @@ export function operatorOperations(stores: OperatorStores): Operation[] {
     ...operatorAccountOperations(stores.accounts, { ...stores, removals }),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap((items) => ownedItemOperations(items, OWNERS)),
+    ...operatorChangeOperations(stores.changes),
     switchOperation(stores.store),
   ];
 }

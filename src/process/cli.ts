@@ -134,11 +134,11 @@ async function operate(
   { clock, err }: CommandIo,
 ): Promise<void> {
   const generations = await openCollections(store, catalogue, { create: false });
-  const { accounts, items, transactions, close } = createStores({
+  const { accounts, items, changes, transactions, close } = createStores({
     ...{ store, catalogue, environment, clock, generations },
     report: ({ message }) => err(`${message}.`),
   });
-  const operations = operatorOperations({ store, catalogue, accounts, items, parts: PARTS });
+  const operations = operatorOperations({ store, catalogue, accounts, items, changes, parts: PARTS });
   await work(new Client(localFetch(operations, { transactions, clock }))).finally(close);
 }
 

@@ -1,4 +1,4 @@
-import { decodeJson, encodeJson, type Store } from "../engine/mod.ts";
+import { decodeJson, encodeJson, type Entry, type Store } from "../engine/mod.ts";
 import { type Resource, ResourceError } from "./resource.ts";
 import { type Generations, sortLabel } from "./rows.ts";
 
@@ -69,6 +69,11 @@ export async function findGenerations(store: Store, resources: readonly Resource
     const { generation } = row ? decodeJson<CollectionRow>(row) : {};
     return generation === undefined ? [] : [[resources[index]?.name ?? "", generation] as const];
   }));
+}
+
+/** Who sees the items of a collection, according to the row that remembers it. */
+export function readersIn(row: Entry | null): Resource["readableBy"] {
+  return (row && decodeJson<CollectionRow>(row).readableBy) ?? "everyone";
 }
 
 /** How the store remembers filters and sorts. */

@@ -16,6 +16,7 @@ import {
 import { type JsonObject, stringifyJson } from "../web/schema.ts";
 import type { Acting, Call } from "../service/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
+import { Feed } from "./feed.ts";
 import { Hooks } from "./hooks.ts";
 import type { Item } from "./hook.ts";
 import { type Added, type Collection, type FieldsOf, ItemsIn } from "./items_in.ts";
@@ -110,10 +111,11 @@ export class Items<Value extends Item = Item> {
     this.resource = resource;
     const rows = new ItemRows(resource, generations?.get(resource.name) ?? FIRST);
     const hooks = new Hooks(resource, resources, generations);
+    const feed = new Feed(resource);
     this.ids = new Ids(transactions, resource.rows.ids);
     this.version = versions.watch(resource.rows.version);
     const decode = (entry: Entry) => this.#counted(() => decodeItem(resource, entry));
-    this.#collection = { resource, rows, hooks, ids: this.ids, version: this.version, decode };
+    this.#collection = { resource, rows, hooks, ids: this.ids, feed, version: this.version, decode };
     this.find = batched(async (ids) => {
       const entries = await store.getMany(ids.map((id) => this.#collection.rows.item(id)));
       return (index) => {
@@ -128,7 +130,7 @@ export class Items<Value extends Item = Item> {
     this.#store = store;
     this.#report = report;
     this.#unreadable = new UnreadableItems(resource, {
-      ...{ store, resources, generations, metrics, report, rows, version: this.version },
+      ...{ store, resources, generations, metrics, report, rows, feed, version: this.version },
     });
     const ofRules = rules.map(errorsOfRule);
     this.errors = {

@@ -9,6 +9,7 @@ import {
 } from "../engine/mod.ts";
 import { type JsonObject, stringifyJson } from "../web/schema.ts";
 import type { Acting } from "../service/mod.ts";
+import type { Feed, ItemChange } from "./feed.ts";
 import type { Change, Item } from "./hook.ts";
 import { HookFault, type Hooks } from "./hooks.ts";
 import { mayRead, requireWriter, type Resource, withDefaults } from "./resource.ts";
@@ -31,6 +32,7 @@ export interface Collection<Value extends Item> {
   readonly rows: ItemRows;
   readonly hooks: Hooks;
   readonly ids: IdSource;
+  readonly feed: Feed;
   /** The row whose version changes when an item does. */
   readonly version: VersionRow;
   /** Decodes a row. @throws {UnreadableItem} */
@@ -97,6 +99,7 @@ export class ItemsIn<Value extends Item = Item> {
     this.#decide({ id: item.id, after: item }, ownerId);
     const json = stringifyJson(item);
     this.#put(item, ownerId, json);
+    this.#log(item.id, "created", ownerId);
     return { item, json };
   }
 
@@ -118,6 +121,7 @@ export class ItemsIn<Value extends Item = Item> {
     this.#decide({ id: before.id, before, after: item }, ownerId);
     this.#deleteIndexed(owned, item);
     this.#put(item, ownerId, stringifyJson({ ...item, ...rest }));
+    this.#log(item.id, "updated", ownerId);
     const entry = this.#rows.get(this.#collection.rows.item(item.id));
     const changed = { item, ownerId, ...(rest && { rest }) };
     return entry ? this.#keep(changed, entry) : changed;
@@ -136,6 +140,7 @@ export class ItemsIn<Value extends Item = Item> {
     this.#deleteIndexed(owned);
     this.#write.delete(this.#collection.rows.item(item.id));
     this.#write.bump(this.#collection.version);
+    this.#log(item.id, "deleted", ownerId);
   }
 
   /**
@@ -197,6 +202,11 @@ export class ItemsIn<Value extends Item = Item> {
     const value = encodeText(`${json}\n${ownerId}`);
     for (const row of [rows.item(item.id), ...rows.indexed(item, ownerId)]) this.#write.set(row, value);
     this.#write.bump(version);
+  }
+
+  /** Tells the feed what happened to an item. */
+  #log(id: number, change: ItemChange["change"], ownerId: string): void {
+    this.#collection.feed.append(this.#rows, this.#write, { id, change, ownerId });
   }
 
   /** Deletes the rows in the indexes that do not list an item any more. */

@@ -58,6 +58,18 @@ export { rebuild, type RebuildOptions, sweepGenerations } from "./rebuild.ts";
 export { createOnce, type Creation, once, type Reply, sweepReplies } from "./create_once.ts";
 export { type ItemPage, type ItemQuery, Items, itemsOf, type ItemsOptions, of } from "./items.ts";
 export { type Added, type FieldsOf, ItemsIn } from "./items_in.ts";
+export {
+  accountLog,
+  appendGap,
+  EVERYONES_LOG,
+  FEED,
+  GAPS_LOG,
+  type ItemChange,
+  type LoggedChange,
+  newTag,
+  OPERATORS_LOG,
+  otherLogOf,
+} from "./feed.ts";
 export { ItemMetrics } from "./metrics.ts";
 export { type Owned, UnreadableItem } from "./stored_item.ts";
 export { exists, type ExistsOptions, unique, type UniqueOptions } from "./constraints.ts";

@@ -2,7 +2,8 @@ import { DAY } from "../base/mod.ts";
 import { CorruptRow, type Entry, type Store, Transactions, Versions, versionstampOf } from "../engine/mod.ts";
 import { ApiError } from "../web/mod.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { collectionKey, encodeCollection, findGenerations } from "./collection_row.ts";
+import { collectionKey, encodeCollection, findGenerations, readersIn } from "./collection_row.ts";
+import { appendGap, FEED, newTag } from "./feed.ts";
 import { Items } from "./items.ts";
 import { requireValid } from "./open.ts";
 import { type Resource, ResourceError } from "./resource.ts";
@@ -96,10 +97,13 @@ export async function rebuild(
     );
   }
 
+  const tag = newTag();
   await transactions.run({
     reads: checked,
     decide(found, write, now) {
       requireUnchanged(checked.map((key) => found.get(key)), now);
+      const isReadByOthers = readersIn(found.get(collectionKey(name))) !== resource.readableBy;
+      if (isReadByOthers && found.features[FEED]) appendGap(found, write, tag);
       write.set(collectionKey(name), encodeCollection(resource, generation));
       store.schema.revise(write);
       return null;

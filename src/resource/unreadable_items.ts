@@ -1,5 +1,6 @@
 import { AGAIN, CorruptRow, type Entry, type Store, type VersionRow, versionstampOf } from "../engine/mod.ts";
 import type { Call } from "../service/mod.ts";
+import type { Feed } from "./feed.ts";
 import type { Hook, Item } from "./hook.ts";
 import { Hooks } from "./hooks.ts";
 import type { ItemMetrics } from "./metrics.ts";
@@ -23,6 +24,7 @@ export interface UnreadableItemsOptions {
   readonly resources: readonly Resource[];
   readonly generations: Generations | undefined;
   readonly rows: ItemRows;
+  readonly feed: Feed;
   /** The row whose version changes when an item does. */
   readonly version: VersionRow;
   readonly metrics: ItemMetrics;
@@ -79,7 +81,7 @@ export class UnreadableItems {
     { acting, transact }: Pick<Call, "acting" | "transact">,
     ownerId?: string,
   ): Promise<true | typeof AGAIN> {
-    const { store, resources, generations, rows, version, report } = this.#options;
+    const { store, resources, generations, rows, feed, version, report } = this.#options;
     const key = rows.item(id);
     const before = await store.get(key);
     if (before && this.#canRead(before)) return AGAIN;
@@ -95,6 +97,7 @@ export class UnreadableItems {
         if (versionstampOf(found.get(key)) !== versionstampOf(before)) return null;
         for (const row of [key, ...indexed]) write.delete(row);
         write.bump(version);
+        feed.append(found, write, { id, change: "deleted", ownerId: accountId ?? "" });
         return hooks.apply(found, write, change);
       },
     });

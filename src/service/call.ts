@@ -21,6 +21,8 @@ export interface Acting {
 export interface Call extends WebCall {
   /** ID of the account; empty if the operation needs no API key. */
   readonly accountId: string;
+  /** The collections that its API key is restricted to; undefined if it is not. */
+  readonly collections?: readonly string[] | undefined;
   /** Who acts in it. */
   readonly acting: Acting;
   /** Adds the id of an account, message or item to the log line of an operator's request. */

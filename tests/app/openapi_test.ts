@@ -34,6 +34,7 @@ import type { JsonSchema } from "../../src/web/schema_types.ts";
 import { OWN } from "../catalogue/operations.ts";
 import { assertError } from "../support/assertions.ts";
 import { FakeKv } from "../support/fake_kv.ts";
+import { switchFeed } from "../support/feed.ts";
 import { Harness } from "../support/harness.ts";
 import { Description, type Document } from "../support/openapi.ts";
 import { OF_ROOMS } from "../support/office.ts";
@@ -285,6 +286,7 @@ for (const { operation, target, status } of DOCUMENTED) {
   Deno.test(`openApiDocument() describes the query and body that ${id}() accepts`, async () => {
     await using workshop = await Workshop.open(ALL);
     await workshop.add({});
+    await switchFeed(workshop);
     const example = body && resolved(body).examples?.[0];
     let count = 0;
     /** Sends a request, of another address each time and, unless it changes a thing, of another account. */

@@ -79,8 +79,8 @@ const CASES: readonly Case[] = [
   ["PUT /health", {}, 405, 405, ACCESS.public],
 ];
 
-/** Tables with counts of requests and with markers of commits. */
-const COUNTING = ["commits", "usage", "usage_days"];
+/** Tables with counts of requests, with markers of commits, and with the changes in other tables. */
+const COUNTING = ["commits", "usage", "usage_days", "changes"];
 
 /** The rows of each other table. */
 async function tablesOf({ kv }: Harness): Promise<Map<string, string>> {

@@ -4,6 +4,7 @@ import { MAX_ADDED_KEYS } from "../../src/accounts/added_keys.ts";
 import type { Limits } from "../../src/limits/usage.ts";
 import { IN_FLIGHT_LIMITS, InFlight } from "../../src/app/in_flight.ts";
 import { getBanned, type HarnessRequest, JSON_TYPE } from "../support/client.ts";
+import { switchFeed } from "../support/feed.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { addKnownAccounts, ALL, CLOSED, credentialFor, OPEN, type Sample } from "../support/operations.ts";
 import { HAMMER, SUNSET } from "../support/things.ts";
@@ -148,6 +149,8 @@ const WAYS = {
     act: ({ send }) => send({ headers: { "if-match": '"other"' } }),
   },
   gone: { before: ({ service }) => void (service.now = SUNSET) },
+  cursor_expired: { act: (stage) => followAfter(stage, ({ kv }) => removeAll(kv, ["changes"])) },
+  changes_gap: { act: (stage) => followAfter(stage, () => Promise.resolve()) },
   rotation_limit: { act: ({ send }) => sendAgain(MAX_ROTATIONS, send) },
   queue_full: {
     before: async (stage) => {
@@ -186,6 +189,24 @@ export async function provoke(
   };
   await before?.(stage);
   return await act(stage);
+}
+
+/** Follows the feed of changes from a cursor that is older than what happens to the store, and than a gap. */
+async function followAfter(
+  { service, apiKey, isOperators }: Stage,
+  happen: (service: Harness) => Promise<unknown>,
+): Promise<Response> {
+  const target = `GET ${isOperators ? "/operator" : ""}/v1/changes`;
+  const key = isOperators ? ALL.operatorToken : apiKey;
+  await switchFeed(service);
+  const { cursor } = await (await service.fetch(target, { key })).json();
+  await happen(service);
+  for (const days of [0, 7]) await switchFeed(service, days);
+  return await service.fetch(`${target}?after=${cursor}`, { key });
+}
+
+async function removeAll(kv: Deno.Kv, prefix: Deno.KvKey): Promise<void> {
+  for await (const { key } of kv.list({ prefix })) await kv.delete(key);
 }
 
 /** A body in which the first value is another one. */

@@ -212,7 +212,7 @@ Deno.test.each<[fault: string, Changes]>([
     { ...withFields({ kind: optional(oneOf(["a".repeat(2_014), "b"])) }), ...filteredBy("kind") },
   ],
   [
-    "needs up to 26 rows, 25004 bytes of keys and 667061 bytes of values for one change of an item of up to 30205 bytes, " +
+    "needs up to 28 rows, 25004 bytes of keys and 667061 bytes of values for one change of an item of up to 30205 bytes, " +
     "which 8 rows have, but a commit has room for 900 rows, 75000 bytes of keys and 600000 bytes of values: lower a " +
     "maximum, such as that of note, or drop the sort name, the filter isNew, the filter size or a hook, or say in its " +
     "valueBytes how many a value has at most",

@@ -13,6 +13,7 @@ import { type Catalogue, itemOperations, Items, ownedItemOperations } from "../.
 import { OWN } from "../catalogue/operations.ts";
 import type { HarnessRequest } from "./client.ts";
 import { OPERATOR_TOKEN } from "./desk.ts";
+import { switchFeed } from "./feed.ts";
 import { Harness, type HarnessOptions } from "./harness.ts";
 import { HAMMER, OF_THINGS, THINGS } from "./things.ts";
 
@@ -56,6 +57,7 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getThing: {},
   updateThing: { json: { name: "Tom" }, changes: ["items", "items_by", "versions"] },
   deleteThing: { status: 204, changes: ["items", "items_by", "versions"] },
+  listChanges: { seed: (service) => switchFeed(service) },
   getDeprecations: {},
   createMessage: { json: { message: "Hello" }, status: 202, changes: ["messages", "messages_waiting"] },
   createAccount: {
@@ -130,7 +132,8 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   },
   updateOwnedThing: { json: { name: "Tom" }, changes: ["items", "items_by", "versions"] },
   deleteOwnedThing: { status: 204, changes: ["items", "items_by", "versions"] },
-  switchChanges: { json: { days: 7 }, changes: ["changes", "schema"] },
+  listChanges: {},
+  switchChanges: { json: { days: 7 }, changes: ["schema"] },
   getOperatorOpenApi: {},
 };
 

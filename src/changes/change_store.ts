@@ -1,0 +1,290 @@
+import { DAY } from "../base/mod.ts";
+import { decodeJson, type Entry, MAX_MUTATIONS, nameOf, type Store } from "../engine/mod.ts";
+import { ApiError, type ErrorKind, invalidRequest } from "../web/mod.ts";
+import {
+  accountLog,
+  EVERYONES_LOG,
+  FEED,
+  GAPS_LOG,
+  type ItemChange,
+  type LoggedChange,
+  OPERATORS_LOG,
+  otherLogOf,
+  type Resource,
+} from "../resource/mod.ts";
+import { type FeedCursor, textOfCursor } from "./feed_cursor.ts";
+import { type LogRow, mergeLogs, type Piece } from "./merge.ts";
+
+/** The feed is off. */
+export const CHANGES_OFF: ErrorKind = {
+  code: "changes_off",
+  status: 409,
+  means: "The feed of changes is off, or was switched on just now.",
+  todo: "Ask the operator of the service to switch it on.",
+};
+
+const texts = { cursor: "With `cursor_expired` and `changes_gap`: the cursor of now" };
+const AGAIN = "List everything again, and go on from `cursor`.";
+/** The store does not have the changes after a cursor any more. */
+export const CURSOR_EXPIRED: ErrorKind = {
+  ...{ code: "cursor_expired", status: 410, todo: AGAIN, texts },
+  means: "The changes after the cursor are not kept any more, or the store was restored from a backup.",
+};
+/** The feed does not have all changes after a cursor. */
+export const CHANGES_GAP: ErrorKind = {
+  ...{ code: "changes_gap", status: 410, todo: AGAIN, texts },
+  means: "After the cursor, the feed was off for some time, or who may read a collection has changed.",
+};
+
+/** A change as its readers see it. */
+export interface SeenChange extends ItemChange {
+  /** The account that the item belongs to, for operators. */
+  readonly accountId?: string;
+}
+
+/** Who reads the feed. */
+export interface Reader {
+  /** Empty for operators. */
+  readonly accountId: string;
+  /** The collections that it is restricted to; undefined if it is not. */
+  readonly collections?: readonly string[] | undefined;
+}
+
+/** Which changes to read. */
+export interface ChangeQuery {
+  readonly after?: FeedCursor | undefined;
+  readonly limit: number;
+  /** In ms since the epoch. */
+  readonly now: number;
+}
+
+/** Some changes. */
+export interface ChangePage {
+  readonly changes: readonly SeenChange[];
+  /** Where the next page begins. */
+  readonly cursor: string;
+  /** Whether there are more now. */
+  readonly more: boolean;
+}
+
+/** What a reader sees of a log. */
+interface Source {
+  readonly log: Deno.KvKey;
+  readonly sees: (entry: SeenChange) => boolean;
+}
+
+type OperatorsRow = LogRow<LoggedChange> & Pick<FeedCursor, "mark">;
+
+/** Maximum number of rows that a request reads of all logs, and at a time of one. */
+const MAX_READ = 1_000;
+const STEP = 100;
+/** Number of rows that a sweep reads. */
+const SWEPT = 500;
+
+/** Options of a {@linkcode ChangeStore}. */
+export interface ChangeStoreOptions {
+  readonly resources: readonly Resource[];
+  /** Maximum age of cached items, in ms; by default 0. */
+  readonly maxStalenessMs?: number | undefined;
+}
+
+/** The feed of changes. Methods throw StoreUnavailable if KV fails. */
+export class ChangeStore {
+  readonly #store: Store;
+  readonly #maxStaleness: number;
+  readonly #resources: ReadonlyMap<string, Resource>;
+
+  constructor(store: Store, { resources, maxStalenessMs = 0 }: ChangeStoreOptions) {
+    this.#store = store;
+    this.#maxStaleness = maxStalenessMs;
+    this.#resources = new Map(resources.map((resource) => [resource.name, resource]));
+  }
+
+  /**
+   * The changes after a cursor, in the order of their commits: at least `limit`, if there are so many, and all of the
+   * last commit. Without `after`, there are none.
+   *
+   * @throws {ApiError} `changes_off`, `cursor_expired` or `changes_gap`; `invalid_request` if the cursor is another's.
+   */
+  async read(reader: Reader, { after, limit, now }: ChangeQuery): Promise<ChangePage> {
+    const { accountId } = reader;
+    if (after === undefined) return { changes: [], cursor: await this.#start(accountId, now), more: false };
+    if (after.accountId !== accountId) {
+      throw invalidRequest("The query parameter after must be a cursor from this feed.", "after");
+    }
+    const [horizon] = await this.#rows({ prefix: OPERATORS_LOG }, 1, true);
+    const page = await this.#collect(reader, {
+      after: after.stamp,
+      horizon: horizon?.stamp ?? "",
+      limit,
+      now,
+    });
+    // Read last: as long as the row is there, no later one has been swept.
+    const [features, [first = null, last = null], gaps] = await Promise.all([
+      this.#store.features(),
+      this.#store.getMany([after.stamp, page.end].map((stamp) => [...OPERATORS_LOG, stamp])),
+      this.#store.list(rangeAfter(GAPS_LOG, after.stamp), 1),
+    ]);
+    if (!features[FEED]) throw isOff();
+    const isKept = first !== null && last !== null && rowOf(first).mark === after.mark;
+    if (!isKept || gaps.length > 0) {
+      throw await this.#lost(isKept ? CHANGES_GAP : CURSOR_EXPIRED, accountId, now);
+    }
+    const { changes, end: stamp, more } = page;
+    return { changes, cursor: textOfCursor({ stamp, mark: rowOf(last).mark, accountId }), more };
+  }
+
+  /** The cursor of now. After a list of items that is read later, no change before it is missing. */
+  async #start(accountId: string, now: number): Promise<string> {
+    const [features, newest] = await Promise.all([
+      this.#store.features(),
+      this.#rows({ prefix: OPERATORS_LOG }, this.#maxStaleness === 0 ? 1 : MAX_READ, true),
+    ]);
+    const row = newest.find(({ at }) => !this.#isYoung(at, now)) ?? await this.#oldest();
+    if (!features[FEED] || row === undefined || this.#isYoung(row.at, now)) throw isOff();
+    return textOfCursor({ stamp: row.stamp, mark: row.mark, accountId });
+  }
+
+  /** The error of a cursor that cannot go on, with that of now. */
+  async #lost(kind: ErrorKind, accountId: string, now: number): Promise<ApiError> {
+    return new ApiError(kind, kind.means, {}, { cursor: await this.#start(accountId, now) });
+  }
+
+  /** Reads changes, and says up to which stamp. */
+  async #collect(
+    reader: Reader,
+    { after, horizon, limit, now }: Pick<ChangeQuery, "limit" | "now"> & {
+      readonly after: string;
+      readonly horizon: string;
+    },
+  ): Promise<Pick<ChangePage, "changes" | "more"> & { readonly end: string }> {
+    const sources = this.#sourcesOf(reader);
+    const changes: SeenChange[] = [];
+    let end = after;
+    for (let left = MAX_READ; left > 0 && end < horizon; left -= STEP * sources.length) {
+      const pieces = await Promise.all(sources.map((source) => this.#piece(source, end, horizon)));
+      const known = mergeLogs(pieces, horizon);
+      for (const { stamp, at, entries } of known.commits) {
+        if (this.#isYoung(at, now)) return { changes, end, more: false };
+        changes.push(...entries);
+        end = stamp;
+        if (changes.length >= limit) return { changes, end, more: end < horizon };
+      }
+      end = known.end;
+    }
+    return { changes, end, more: end < horizon };
+  }
+
+  /** The first rows of a log after a stamp and up to another, with what a reader sees. */
+  async #piece({ log, sees }: Source, after: string, horizon: string): Promise<Piece<SeenChange>> {
+    const rows = await this.#store.list(
+      { start: [...log, after, ""], end: [...log, horizon, ""] },
+      STEP,
+    );
+    return {
+      rows: rows.map((row) => {
+        const entries = decodeJson<readonly SeenChange[]>(row);
+        return { stamp: stampOf(row), at: entries[0]?.at ?? 0, entries: entries.filter(sees) };
+      }),
+      isCut: rows.length === STEP,
+    };
+  }
+
+  /** The logs that a reader reads. */
+  #sourcesOf({ accountId, collections }: Reader): readonly Source[] {
+    const readersOf = ({ collection }: SeenChange) =>
+      collections?.includes(collection) === false ? undefined : this.#resources.get(collection)?.readableBy;
+    if (accountId === "") return [{ log: OPERATORS_LOG, sees: (entry) => readersOf(entry) !== undefined }];
+    return [
+      { log: EVERYONES_LOG, sees: (entry) => readersOf(entry) === "everyone" },
+      { log: accountLog(accountId), sees: (entry) => readersOf(entry) !== undefined },
+    ];
+  }
+
+  /**
+   * Whether a process may still show items from before a change. If a clock is more than a day ahead, its time means
+   * nothing.
+   */
+  #isYoung(at: number, now: number): boolean {
+    return this.#maxStaleness > 0 && at > now - this.#maxStaleness && !isAhead(at, now);
+  }
+
+  /** When the oldest change that is kept was made, in ms since the epoch; undefined if none is. */
+  async oldestAt(): Promise<number | undefined> {
+    return (await this.#oldest())?.at;
+  }
+
+  /**
+   * Removes some of the rows whose successor is older than the days for which changes are kept, from the oldest on. The
+   * newest stays, so that its readers go on. Resolves to true if there may be more.
+   */
+  async sweep(now: number): Promise<boolean> {
+    const { [FEED]: days = 0 } = await this.#store.features();
+    const end = days === 0 ? Infinity : now - days * DAY;
+    const rows = await this.#rows({ prefix: OPERATORS_LOG }, SWEPT);
+    const last = rows.at(-1);
+    let isOld = last !== undefined && isAhead(last.at, now) && await this.#isOldAfter(last.stamp, end, now);
+    const old = rows.toReversed().map(({ at }) => isOld = at < end || (isAhead(at, now) && isOld)).reverse();
+    const keys: Deno.KvKey[] = [];
+    for (const [index, row] of rows.entries()) {
+      const own = keysOf(row);
+      if (!old[index + 1] || keys.length + own.length > MAX_MUTATIONS) break;
+      keys.push(...own);
+    }
+    await this.#store.remove(keys);
+    return keys.length > 0;
+  }
+
+  /** Whether the first row after a stamp whose time means something is from before `end`. */
+  async #isOldAfter(stamp: string, end: number, now: number): Promise<boolean> {
+    for await (const page of this.#store.pages([...OPERATORS_LOG, stamp, ""], [...OPERATORS_LOG, "~"])) {
+      const known = page.map(rowOf).find(({ at }) => !isAhead(at, now));
+      if (known) return known.at < end;
+    }
+    return false;
+  }
+
+  async #oldest(): Promise<OperatorsRow | undefined> {
+    const [oldest] = await this.#rows({ prefix: OPERATORS_LOG }, 1);
+    return oldest;
+  }
+
+  async #rows(
+    selector: Deno.KvListSelector,
+    limit: number,
+    reverse = false,
+  ): Promise<readonly OperatorsRow[]> {
+    return (await this.#store.list(selector, limit, { reverse })).map(rowOf);
+  }
+}
+
+function isOff(): ApiError {
+  return new ApiError(CHANGES_OFF, "The feed of changes is off.");
+}
+
+/** Whether a time is more than a day ahead, because the clock of a process was wrong. */
+function isAhead(at: number, now: number): boolean {
+  return at > now + DAY;
+}
+
+/** The rows of a log after a stamp. */
+function rangeAfter(log: Deno.KvKey, stamp: string): Deno.KvListSelector {
+  return { prefix: log, start: [...log, stamp, ""] };
+}
+
+function stampOf({ key }: Entry): string {
+  return String(key.at(-1));
+}
+
+/** Decodes a row of operators' log. Its first entry stands for all when it comes to the time. */
+function rowOf(row: Entry): OperatorsRow {
+  const entries = decodeJson<readonly LoggedChange[]>(row);
+  const { at = 0, tag = "" } = entries[0] ?? {};
+  return { stamp: stampOf(row), at, entries, mark: `${tag}-${at}` };
+}
+
+/** The keys of a row of operators' log, and of those that other logs have of its commit. */
+function keysOf({ stamp, entries }: OperatorsRow): readonly Deno.KvKey[] {
+  const logs = [OPERATORS_LOG, ...entries.map(otherLogOf).filter((log) => log !== undefined)];
+  return [...new Map(logs.map((log) => [nameOf(log), [...log, stamp]])).values()];
+}
