@@ -184,7 +184,7 @@ export class ChangeStore {
     return {
       rows: rows.map((row) => {
         const entries = decodeJson<readonly SeenChange[]>(row);
-        return { stamp: stampOf(row), at: entries[0]?.at ?? 0, entries: entries.filter(sees) };
+        return { stamp: stampOf(row), at: entries.at(-1)?.at ?? 0, entries: entries.filter(sees) };
       }),
       isCut: rows.length === STEP,
     };
@@ -276,10 +276,10 @@ function stampOf({ key }: Entry): string {
   return String(key.at(-1));
 }
 
-/** Decodes a row of operators' log. Its first entry stands for all when it comes to the time. */
+/** Decodes a row of operators' log. The last entry of a commit has its time. */
 function rowOf(row: Entry): OperatorsRow {
   const entries = decodeJson<readonly LoggedChange[]>(row);
-  const { at = 0, tag = "" } = entries[0] ?? {};
+  const { at = 0, tag = "" } = entries.at(-1) ?? {};
   return { stamp: stampOf(row), at, entries, mark: `${tag}-${at}` };
 }
 
