@@ -159,6 +159,7 @@ function operationsOf(
     prefix,
     version: VERSION,
     store,
+    changes,
     metrics,
     parts: PARTS,
     inFlight,

@@ -3,6 +3,8 @@ import { counter, gauge, type Registry } from "../base/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { createResponse, NO_STORE, operation } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../service/mod.ts";
+import { changeGauges } from "../changes/change_metrics.ts";
+import type { ChangeStore } from "../changes/change_store.ts";
 import type { Part } from "./part.ts";
 
 /** Options of {@linkcode metricsOperation}. */
@@ -12,6 +14,7 @@ export interface MetricsOptions {
   /** Version of the service. */
   readonly version: string;
   readonly store: Store;
+  readonly changes: ChangeStore;
   /** The metrics of this process. */
   readonly metrics: { readonly registry: Registry };
   readonly parts: readonly Part[];
@@ -31,7 +34,7 @@ const TYPE = "text/plain; version=0.0.4; charset=utf-8";
  * begin with that of the service.
  */
 export function metricsOperation(
-  { prefix, version, store, metrics, parts, inFlight, eventLoopDelay, permits }: MetricsOptions,
+  { prefix, version, store, changes, metrics, parts, inFlight, eventLoopDelay, permits }: MetricsOptions,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -41,7 +44,10 @@ export function metricsOperation(
     isForMonitoring: true,
     summary: "Get metrics for Prometheus",
   }, async (_input, { now }) => {
-    const ofParts = await Promise.all(parts.map(({ gauges }) => gauges?.(store, prefix, now) ?? []));
+    const [ofChanges, ...ofParts] = await Promise.all([
+      changeGauges(changes, prefix, now),
+      ...parts.map(({ gauges }) => gauges?.(store, prefix, now) ?? []),
+    ]);
     const bytes = store.fileSize;
     const held = permits.count();
     const text = [
@@ -57,6 +63,7 @@ export function metricsOperation(
       gauge(`${prefix}leases`, "Leases held.", held.leases),
       gauge(`${prefix}leased_permits`, "Permits left in those leases.", held.permits),
       gauge(`${prefix}leased_places`, "The former name of leased_permits.", held.permits),
+      ...ofChanges,
       ...ofParts.flat(),
       ...(bytes === undefined
         ? []

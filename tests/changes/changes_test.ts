@@ -5,7 +5,7 @@ import { type Catalogue, type ItemsIn, itemsOf, of, rebuild, resource } from "..
 import { assertError } from "../support/assertions.ts";
 import { upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
-import { onFile } from "../support/fake_kv.ts";
+import { fail, onFile } from "../support/fake_kv.ts";
 import { Follower, switchFeed } from "../support/feed.ts";
 import { HAMMER } from "../support/things.ts";
 import { seededRandom } from "../support/time.ts";
@@ -411,29 +411,45 @@ Deno.test.each<[what: string, readableBy: "owner" | "everyone", code: string]>([
   assertEquals((await response.json()).code ?? "", code);
 });
 
-Deno.test("listChanges() returns cursor_expired if another commit has taken the place of the cursor's", async () => {
+Deno.test("listChanges() returns cursor_expired after a copy of the file is put back", async () => {
   const folder = await Deno.makeTempDir();
   const [path, copy] = [`${folder}/kv`, `${folder}/copy`];
   await using stack = new AsyncDisposableStack();
   stack.defer(() => Deno.remove(folder, { recursive: true }));
   const start = async () => new Harness(await Deno.openKv(path), { operatorToken: OPERATOR_TOKEN });
   const first = await start();
-  const { apiKey: key } = await first.createAccount();
   await switchFeed(first);
   await first[Symbol.asyncDispose]();
   await Deno.copyFile(path, copy);
   const lost = await start();
-  await lost.fetch("POST /v1/things", { key, json: HAMMER });
-  const follower = await Follower.start(lost, key);
+  await lost.fetch("POST /operator/v1/things", { key: OPERATOR_TOKEN, json: HAMMER });
+  const follower = await Follower.start(lost);
   await lost[Symbol.asyncDispose]();
   await Deno.copyFile(copy, path);
 
   await using restored = await start();
-  assertEquals(await follower.ask(`?after=${follower.cursor}`, restored).then(codeOf), "cursor_expired");
-  await restored.fetch("POST /v1/things", { key, json: HAMMER });
-  const again = await Follower.start(restored, key);
-  assertEquals(stampIn(again.cursor), stampIn(follower.cursor));
-  assertEquals(await follower.ask(`?after=${follower.cursor}`, restored).then(codeOf), "cursor_expired");
+
+  const response = await follower.ask(`?after=${follower.cursor}`, restored);
+  await assertError(response, 410, "cursor_expired", /restored/, ["cursor"]);
+});
+
+Deno.test("listChanges() returns cursor_expired if another process has written a row in the place of the cursor's", async () => {
+  await using office = await openOffice();
+  const [id = 0] = await office.addRooms(1);
+  const { cursor } = await Follower.start(office, office.ann);
+  await using other = office.beside();
+  // The same change at the same time.
+  for (const seats of [9, 10]) {
+    await (seats === 9 ? office : other).operate(`PATCH /operator/v1/rooms/${id}`, { json: { seats } });
+  }
+  const rows = await Array.fromAsync(office.kv.list<Uint8Array>({ prefix: ["changes", "operators"] }));
+  const [mine, theirs] = rows.slice(-2).map(({ value }) => JSON.parse(new TextDecoder().decode(value))[0]);
+  assertEquals({ ...mine, tag: theirs.tag }, theirs);
+  await office.kv.set(["changes", "operators", stampIn(cursor)], encodeJson([theirs]));
+
+  const response = await office.fetch(`GET /v1/changes?after=${cursor}`, { key: office.ann });
+
+  await assertError(response, 410, "cursor_expired", /restored/, ["cursor"]);
 });
 
 Deno.test("listChanges() returns cursor_expired if the same process made another commit at another time", async () => {
@@ -524,6 +540,26 @@ Deno.test("listChanges() misses nothing, and repeats nothing, while two processe
       );
     }
   }
+});
+
+Deno.test("service measures the age of the oldest change that it keeps, if the feed is on and KV works", async () => {
+  let isBroken = false;
+  const disturbance = { read: () => isBroken ? fail() : undefined };
+  await using office = await Office.open({ disturbance });
+  const ages = async () => {
+    const text = await (await office.operate("GET /metrics")).text();
+    return [...text.matchAll(/^office_oldest_change_age_seconds (.*)$/gm)].map(([, age]) => age);
+  };
+  assertEquals(await ages(), []);
+  await switchFeed(office);
+  office.now += 8 * DAY;
+  assertEquals(await ages(), [`${8 * 86_400}`]);
+  await office.addRooms(1);
+  office.now += 7 * DAY + 1_000;
+  await sweep(office);
+  assertEquals(await ages(), [`${7 * 86_400 + 1}`]);
+  isBroken = true;
+  assertEquals(await ages(), []);
 });
 
 Deno.test("service sweeps a row of changes with those of its commit, once its successor is too old", async () => {

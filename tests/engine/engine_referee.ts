@@ -176,6 +176,7 @@ function decideOn(plan: Plan, before: State): { finding: string; after?: State }
   const after = new Map(before);
   const rows: Rows = {
     features: {},
+    now: 0,
     get(key) {
       const number = before.get(nameOf(key));
       return number === undefined ? null : { key, value: encodeJson(number), versionstamp: "" };

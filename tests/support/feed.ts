@@ -60,8 +60,8 @@ export class Follower {
   }
 
   /** Reads the next page. Resolves to its changes, such as `created things 1`. */
-  async next(limit: number = 100, service?: Harness): Promise<string[]> {
-    const response = await this.ask(`?after=${this.cursor}&limit=${limit}`, service);
+  async next(limit?: number, service?: Harness): Promise<string[]> {
+    const response = await this.ask(`?after=${this.cursor}&limit=${limit ?? 100}`, service);
     assertEquals(response.status, 200, JSON.stringify(await response.clone().json()));
     const { changes, cursor, more }: FeedPage = await response.json();
     Object.assign(this, { cursor, more });
