@@ -1,7 +1,5 @@
 // The feed of changes, switched on and read.
 import { assertEquals } from "@std/assert";
-import { Transactions } from "../../src/engine/mod.ts";
-import { appendGap, FEED, newTag } from "../../src/resource/mod.ts";
 import { OPERATOR_TOKEN } from "./desk.ts";
 import type { Harness } from "./harness.ts";
 
@@ -20,15 +18,8 @@ export interface FeedPage {
 
 /** Switches the feed on or, with 0 days, off. */
 export async function switchFeed(service: Harness, days: number = 7): Promise<void> {
-  const { store } = service;
-  const tag = newTag();
-  await new Transactions(store, () => service.now).run({
-    decide(rows, write) {
-      if (days > 0 && !rows.features[FEED]) appendGap(rows, write, tag);
-      store.schema.switch(FEED, days, write);
-      return null;
-    },
-  });
+  const response = await service.fetch("PUT /operator/v1/changes", { key: OPERATOR_TOKEN, json: { days } });
+  assertEquals((await response.json()).days, days);
 }
 
 /** Somebody who follows the feed: an account or, by default, the operator. */
