@@ -1,7 +1,7 @@
 import { type MonotonicTime, PAST } from "../base/mod.ts";
 import { encodeJson, encodeText, type Entry, MAX_KEYS, versionstampOf } from "./row.ts";
 import type { Features } from "./schema_version.ts";
-import { LARGEST_VALUE, MAX_KEY_BYTES, MAX_MUTATIONS, MAX_VALUE_BYTES, sizeOf } from "./sizes.ts";
+import { bytesOf, LARGEST_VALUE, MAX_KEY_BYTES, MAX_MUTATIONS, MAX_VALUE_BYTES, sizeOf } from "./sizes.ts";
 import {
   type Done,
   type IdSource,
@@ -198,13 +198,10 @@ class Contribution implements Rows, Write {
 
   append(prefix: Deno.KvKey, entry: object): undefined {
     this.#requireOpen();
-    const keyBytes = sizeOf([...prefix, STAMP]);
+    const { name, keyBytes } = logOf(prefix);
     const list = JSON.stringify(entry);
-    const name = nameOf(prefix);
-    const row = joined(this.appended.get(name), {
-      ...{ prefix, keyBytes, list },
-      valueBytes: encodeText(list).length + "[]".length,
-    });
+    const valueBytes = bytesOf(list) + "[]".length;
+    const row = joined(this.appended.get(name), { prefix, keyBytes, list, valueBytes });
     if (row.valueBytes > LARGEST_VALUE) throw tooLarge(prefix);
     if (this.appended === NO_APPENDS) this.appended = new Map();
     this.appended.set(name, row);
@@ -415,11 +412,23 @@ export class Round {
   }
 }
 
+/** What is known of logs. Most have the same array for each entry, so that it is found out once. */
+const LOGS: WeakMap<Deno.KvKey, { readonly name: string; readonly keyBytes: number }> = new WeakMap();
+
+function logOf(prefix: Deno.KvKey): { readonly name: string; readonly keyBytes: number } {
+  const known = LOGS.get(prefix);
+  if (known) return known;
+  const log = { keyBytes: sizeOf([...prefix, STAMP]), name: nameOf(prefix) };
+  LOGS.set(prefix, log);
+  return log;
+}
+
 /** An appended row with the entries of a later one. */
 function joined(before: Appended | undefined, row: Appended): Appended {
   if (before === undefined) return row;
   const list = `${before.list},${row.list}`;
-  return { ...row, list, valueBytes: before.valueBytes + row.valueBytes - 1 }; // A comma, but no brackets.
+  const { prefix, keyBytes } = before;
+  return { prefix, keyBytes, list, valueBytes: before.valueBytes + row.valueBytes - 1 }; // A comma, but no brackets.
 }
 
 function tooLarge([table]: Deno.KvKey): RangeError {

@@ -41,6 +41,11 @@ function sizeOfPart(part: Deno.KvKeyPart): number {
   return part.reduce((sum, byte) => byte === 0 ? sum + 2 : sum + 1, 2);
 }
 
+/** The size of a text in UTF-8, in bytes. */
+export function bytesOf(text: string): number {
+  return isPlain(text) ? text.length : encodeText(text).length;
+}
+
 /** Whether all of a text is ASCII without zeros, so that each character takes a byte. */
 function isPlain(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
