@@ -87,7 +87,7 @@ export function createApp(options: AppOptions): App {
   const responding: readonly Responding[] = [
     refusing(),
     authorizing({ realm, environment, keys }),
-    handling({ admissions, transactions, onDeploy, realm, clock }),
+    handling({ admissions, transactions, onDeploy, realm, inFlight, clock }),
   ];
   const miss = missing(operations, documentOf);
   const limit = limiting(admissions);

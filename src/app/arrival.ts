@@ -39,6 +39,8 @@ export interface Arrival {
   limitOf: LimitOf | undefined;
   /** Undefined, unless the request has a valid token for an operators' operation. */
   byOperator: ByOperator | undefined;
+  /** How long it was idle, in ms. */
+  idleMs: number;
   /** Whether the handler has been called. */
   isHandled: boolean;
   /** The response that was made, before headers of the request were added. */
@@ -148,6 +150,7 @@ export function createArrivals(
       admission: undefined,
       limitOf: undefined,
       byOperator: undefined,
+      idleMs: 0,
       isHandled: false,
       made: undefined,
       body: undefined,

@@ -53,6 +53,8 @@ export class Budget {
   begun: MonotonicTime;
   /** Whether the request has timed out. */
   isOver = false;
+  /** The request, once it is in flight. */
+  pending: Pending | undefined;
 
   constructor(at: MonotonicTime, timeoutMs: number) {
     this.deadline = plus(at, timeoutMs);
@@ -133,6 +135,8 @@ export class InFlight {
   readonly #limits: InFlightLimits;
   /** Not a Set, because a Set's discarded tables keep finished requests in memory until the next garbage collection. */
   readonly #pending: Pending[] = [];
+  /** What ends the waits of requests that are idle. */
+  readonly #idle: Set<() => void> = new Set();
   #monitoring = 0;
   /** Those that wait for the promise of the latest one. */
   #group: Group | undefined;
@@ -176,7 +180,8 @@ export class InFlight {
     const budget = new Budget(at, timeoutMs);
     const wait = (begin: (pending: Pending<Of>) => void): Promise<Response> => {
       const { promise, resolve, reject } = Promise.withResolvers<Response>();
-      const pending = { request, serving, budget, isForMonitoring, resolve, reject, index: this.size };
+      const pending = { request, serving, budget, isForMonitoring, resolve, reject, index: 0 };
+      budget.pending = pending;
       this.#add(pending);
       begin(pending);
       return promise;
@@ -200,6 +205,7 @@ export class InFlight {
     this.#lastActive = monotonicNow();
     this.#end = plus(this.#lastActive, stopMs);
     this.#quietEnd = plus(this.#lastActive, maxQuietMs);
+    for (const end of this.#idle) end();
     if (this.size === 0) this.#empty.resolve();
     await this.#empty.promise;
     this.#stopTimer();
@@ -220,7 +226,33 @@ export class InFlight {
     while (left() > 0) await pause(left());
   }
 
+  /**
+   * Lets a request wait for something to happen. Meanwhile, it is not in flight, and its time does not run. The signal
+   * aborts when the service stops, or when `client` aborts.
+   */
+  async idle<Result>(
+    budget: Budget,
+    client: AbortSignal,
+    wait: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    await Promise.resolve(); // A handler that waits at once is not in flight yet.
+    budget.check();
+    const { pending } = budget;
+    const stop = new AbortController();
+    const signal = AbortSignal.any([client, stop.signal]);
+    const end = () => {
+      // The stop waits for its response.
+      if (this.#idle.delete(end) && pending) this.#add(pending);
+      stop.abort();
+    };
+    if (pending) this.#remove(pending);
+    this.#idle.add(end);
+    if (this.isStopping) end();
+    return await budget.pausedFor(wait(signal).finally(end));
+  }
+
   #add(pending: Pending): void {
+    pending.index = this.size;
     this.#pending.push(pending);
     if (pending.isForMonitoring) this.#monitoring++;
     this.#timer ??= setInterval(() => this.#giveUpLate(), TICK);

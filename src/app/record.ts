@@ -19,14 +19,14 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "D
 
 /** Updates the metrics when a response is complete, logs an operator's request, and writes the access log if it is on. */
 export function record(
-  { request, id, now, at, matched, address, admission, limitOf, byOperator }: Arrival,
+  { request, id, now, at, idleMs, matched, address, admission, limitOf, byOperator }: Arrival,
   { made, ended }: { readonly made: Response; readonly ended: MonotonicTime },
   { admissions, log, metrics }: RecordOptions,
 ): void {
   const { status } = made;
   const code = codeOf(made);
   const method = METHODS.has(request.method) ? request.method : "other";
-  const ms = msBetween(at, ended);
+  const ms = msBetween(at, ended) - idleMs;
   const route = matched.pattern;
   metrics.requests.add(1, route, method, `${status}`);
   metrics.requestDuration.observe(ms / 1_000, route);

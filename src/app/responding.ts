@@ -1,14 +1,22 @@
-import { msBetween, SECOND } from "../base/mod.ts";
+import { monotonicNow, msBetween, SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
-import { allowOf, ApiError, createResponse, ERRORS, invalidRequest, readJsonObject } from "../web/mod.ts";
+import {
+  allowOf,
+  ApiError,
+  ConcurrencyLimit,
+  createResponse,
+  ERRORS,
+  invalidRequest,
+  readJsonObject,
+} from "../web/mod.ts";
 import { ACCESS, type Call, needsToken, type Operation, requireScope } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
 import { READ_ONLY, wrongOperatorToken } from "../operator/token.ts";
 import type { Admissions } from "./admission.ts";
 import { type Arrival, createSuggester } from "./arrival.ts";
-import type { Budget } from "./in_flight.ts";
+import type { Budget, InFlight } from "./in_flight.ts";
 import { createRefusals } from "./limit_responses.ts";
 import { hostFault } from "./target.ts";
 
@@ -54,9 +62,13 @@ export interface HandlingOptions {
   readonly onDeploy: boolean;
   /** The name of the service in challenges. */
   readonly realm: string;
+  readonly inFlight: InFlight;
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
 }
+
+/** How many requests may be idle, and how many of one account. */
+export const IDLE_LIMITS = { all: 1_000, ofAccount: 10 } as const;
 
 /** A handler did not do its part. */
 export class HandlerFault extends Error {
@@ -76,14 +88,15 @@ export function requireResponse(made: unknown): Response {
 
 type ReadBody = Call["readBody"];
 
-/** If a body arrives longer than this after its headers, its account is checked again, in ms. */
-const SLOW_BODY = SECOND;
+/** If a handler goes on longer than this after its request arrived, the account is checked again, in ms. */
+const SLOW = SECOND;
 
 /** Lets the operation of the request respond. */
 export function handling(
-  { admissions, transactions, onDeploy, realm, clock }: HandlingOptions,
+  { admissions, transactions, onDeploy, realm, inFlight, clock }: HandlingOptions,
 ): Responding {
   const usualRules = onDeploy ? { stallMs: Infinity } : {};
+  const waiting = new ConcurrencyLimit(IDLE_LIMITS.all, "requests are waiting", () => IDLE_LIMITS.ofAccount);
 
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;
@@ -111,6 +124,8 @@ export function handling(
       noteChange(changed) {
         if (arrival.byOperator) arrival.byOperator.changed = changed;
       },
+      idle: (wait) => idle(arrival, wait, budget),
+      clock,
     });
     return made instanceof Promise ? made : requireResponse(made);
   };
@@ -121,22 +136,42 @@ export function handling(
     rules: Parameters<ReadBody>[0],
     budget: Budget,
   ): ReturnType<ReadBody> {
-    const { request, at, address, admission } = arrival;
-    const body = await budget.pausedFor(readJsonObject(request, rules, senderOf(arrival))).catch((error) => {
+    const reading = budget.pausedFor(readJsonObject(arrival.request, rules, senderOf(arrival)));
+    const body = await notCharged(arrival, reading);
+    await requireValidKey(arrival, budget);
+    return body;
+  }
+
+  /** Waits without being in flight. */
+  async function idle(arrival: Arrival, wait: Parameters<Call["idle"]>[0], budget: Budget): Promise<boolean> {
+    const began = monotonicNow();
+    const { signal } = arrival.request;
+    const waited = waiting.run(() => inFlight.idle(budget, signal, wait), senderOf(arrival));
+    const hasHappened = await notCharged<boolean>(arrival, waited);
+    arrival.idleMs += msBetween(began, budget.begun);
+    await requireValidKey(arrival, budget);
+    return hasHappened;
+  }
+
+  /** The result of a request's work. If the service is too busy for that, the request is not charged. */
+  function notCharged<Result>({ admission, address }: Arrival, work: Promise<Result>): Promise<Result> {
+    return work.catch((error) => {
       const isOverloaded = error instanceof ApiError && error.kind === ERRORS.overloaded;
       if (admission && isOverloaded) admissions.giveBack(admission, address());
       throw error;
     });
-    if (admission?.account && msBetween(at, budget.begun) > SLOW_BODY) {
-      const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", clock());
-      if (account === undefined) throw invalidApiKey(realm);
-      if (account.suspendedAt !== null) throw ACCOUNT_SUSPENDED;
-    }
-    return body;
+  }
+
+  /** Checks the account again if the request arrived some time ago. */
+  async function requireValidKey({ request, at, admission }: Arrival, { begun }: Budget): Promise<void> {
+    if (admission?.account === undefined || msBetween(at, begun) <= SLOW) return;
+    const account = await admissions.find(bearerToken(request.headers.get("authorization")) ?? "", clock());
+    if (account === undefined) throw invalidApiKey(realm);
+    if (account.suspendedAt !== null) throw ACCOUNT_SUSPENDED;
   }
 }
 
-/** The sender that a request's body counts for. Operators, who are not charged, count like an account. */
+/** The sender that a request's body and its waits count for. Operators, who are not charged, count like an account. */
 function senderOf({ admission }: Arrival): string {
   return admission ? admission.account?.id ?? "" : "operator";
 }

@@ -1,3 +1,4 @@
+import { monotonicNow, msBetween, plus, SECOND } from "../base/mod.ts";
 import { operation, type Tag, valueResponse } from "../web/mod.ts";
 import {
   boolean,
@@ -29,6 +30,12 @@ export const CHANGES_TAG: Tag = { name: "Changes", description: "The feed of cha
 const MAX_LIMIT = 1_000;
 /** A commit has fewer changes than mutations, so the rest of one cannot lead beyond this. */
 const MAX_CHANGES = 2_000;
+/** How long a request can wait, in s. */
+const MAX_WAIT = 20;
+const WAIT = optional(
+  integer(0, MAX_WAIT, { description: "For how many seconds at most to wait if there are no changes" }),
+  0,
+);
 const DESCRIPTION =
   "Returns what was created, updated and deleted after the cursor `after`, in the order of the changes, but not the items: " +
   "read those, as they are now. What was changed together is in one response, which can make it longer than `limit`. " +
@@ -90,11 +97,28 @@ export function changeOperations(store: ChangeStore): Operation[] {
     isExtension: true,
     isUnrestricted: true,
     summary: "Follow the changes of items",
-    description: `${DESCRIPTION} A key that is restricted to collections sees only their changes.`,
+    description:
+      `${DESCRIPTION} A key that is restricted to collections sees only their changes. With \`wait\`, a response without ` +
+      "changes is sent only after that time: as soon as there are some, further ones are gathered for a second.",
+    query: { ...COMMON.query, wait: WAIT },
     answers: { 200: { description: "The next changes", body: PAGE, headers: ["Cache-Control"] } },
-  }, async ({ query: { after, limit } }, { accountId, collections, now }: Call) => {
-    const page = await store.read({ accountId, collections }, { after, limit, now });
-    return valueResponse<Parsed<typeof PAGE>>({ ...page, changes: page.changes.map(shown) });
+  }, async ({ query: { after, limit, wait } }, { accountId, collections, idle, clock }: Call) => {
+    const reader = { accountId, collections };
+    const end = plus(monotonicNow(), wait * SECOND);
+    let page = await store.read(reader, { after, limit, now: clock() });
+    const mayWait = () =>
+      after !== undefined && page.changes.length === 0 && !page.more && monotonicNow() < end;
+    const hasChanged = (signal: AbortSignal) =>
+      store.hasChanged(page.cursor, msBetween(monotonicNow(), end), signal);
+    while (mayWait() && await idle(hasChanged)) {
+      page = await store.read(reader, { after: page.cursor, limit, now: clock() });
+    }
+    const { changes, cursor, more } = page;
+    return valueResponse<Parsed<typeof PAGE>>({
+      changes: changes.map(shown),
+      cursor: textOfCursor(cursor),
+      more,
+    });
   });
 
   return [listChanges];
@@ -116,7 +140,8 @@ export function operatorChangeOperations(store: ChangeStore): Operation[] {
       ...shown(change),
       ...change.accountId !== undefined && { accountId: change.accountId },
     }));
-    return valueResponse<Parsed<typeof PAGE_OF_ALL>>({ ...page, changes });
+    const { more } = page;
+    return valueResponse<Parsed<typeof PAGE_OF_ALL>>({ changes, cursor: textOfCursor(page.cursor), more });
   });
 
   return [listChanges];

@@ -13,6 +13,7 @@ import {
   type Resource,
 } from "../resource/mod.ts";
 import { type FeedCursor, textOfCursor } from "./feed_cursor.ts";
+import { FeedWatch } from "./feed_watch.ts";
 import { type LogRow, mergeLogs, type Piece } from "./merge.ts";
 
 /** The feed is off. */
@@ -62,7 +63,7 @@ export interface ChangeQuery {
 export interface ChangePage {
   readonly changes: readonly SeenChange[];
   /** Where the next page begins. */
-  readonly cursor: string;
+  readonly cursor: FeedCursor;
   /** Whether there are more now. */
   readonly more: boolean;
 }
@@ -93,9 +94,11 @@ export class ChangeStore {
   readonly #store: Store;
   readonly #maxStaleness: number;
   readonly #resources: ReadonlyMap<string, Resource>;
+  readonly #watch: FeedWatch;
 
   constructor(store: Store, { resources, maxStalenessMs = 0 }: ChangeStoreOptions) {
     this.#store = store;
+    this.#watch = new FeedWatch(store);
     this.#maxStaleness = maxStalenessMs;
     this.#resources = new Map(resources.map((resource) => [resource.name, resource]));
   }
@@ -131,23 +134,31 @@ export class ChangeStore {
       throw await this.#lost(isKept ? CHANGES_GAP : CURSOR_EXPIRED, accountId, now);
     }
     const { changes, end: stamp, more } = page;
-    return { changes, cursor: textOfCursor({ stamp, mark: rowOf(last).mark, accountId }), more };
+    return { changes, cursor: { stamp, mark: rowOf(last).mark, accountId }, more };
+  }
+
+  /**
+   * Resolves to whether a commit after a cursor has changed what its account may see, once there is one, or to false after
+   * `ms`, or if the signal aborts.
+   */
+  hasChanged({ stamp, accountId }: FeedCursor, ms: number, signal: AbortSignal): Promise<boolean> {
+    return this.#watch.hasAppended([GAPS_LOG, EVERYONES_LOG, accountLog(accountId)], stamp, { ms, signal });
   }
 
   /** The cursor of now. After a list of items that is read later, no change before it is missing. */
-  async #start(accountId: string, now: number): Promise<string> {
+  async #start(accountId: string, now: number): Promise<FeedCursor> {
     const [features, newest] = await Promise.all([
       this.#store.features(),
       this.#rows({ prefix: OPERATORS_LOG }, this.#maxStaleness === 0 ? 1 : MAX_READ, true),
     ]);
     const row = newest.find(({ at }) => !this.#isYoung(at, now)) ?? await this.#oldest();
     if (!features[FEED] || row === undefined || this.#isYoung(row.at, now)) throw isOff();
-    return textOfCursor({ stamp: row.stamp, mark: row.mark, accountId });
+    return { stamp: row.stamp, mark: row.mark, accountId };
   }
 
   /** The error of a cursor that cannot go on, with that of now. */
   async #lost(kind: ErrorKind, accountId: string, now: number): Promise<ApiError> {
-    return new ApiError(kind, kind.means, {}, { cursor: await this.#start(accountId, now) });
+    return new ApiError(kind, kind.means, {}, { cursor: textOfCursor(await this.#start(accountId, now)) });
   }
 
   /** Reads changes, and says up to which stamp. */

@@ -38,6 +38,8 @@ export function localFetch(operations: readonly Operation[], { transactions, clo
         readBody: (rules) => readJsonObject(request, rules),
         note: () => {},
         noteChange: () => {},
+        idle: () => Promise.resolve(false),
+        clock,
       });
     } catch (error) {
       const shown = apiErrorOf(error);

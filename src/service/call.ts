@@ -30,6 +30,16 @@ export interface Call extends WebCall {
   /** Says in that line what was changed. It must have nothing secret. */
   readonly noteChange: (changed: Changed) => void;
   /**
+   * Waits until something has happened, without being in flight. Resolves to whether it has, as `wait` does, which should
+   * then resolve at once if the signal aborts: when the service stops, or the client has gone. After a second, the key
+   * must still be valid.
+   *
+   * @throws {ApiError} `overloaded` if too many requests wait; or that of a request whose key is not valid any more.
+   */
+  readonly idle: (wait: (signal: AbortSignal) => Promise<boolean>) => Promise<boolean>;
+  /** The time, in ms since the epoch. */
+  readonly clock: () => number;
+  /**
    * Runs a transaction. This is a handler's only way to write.
    *
    * @throws the error that the transaction throws.

@@ -67,11 +67,12 @@ export class FakeKv {
   async *#list(
     network: Network,
     selector: Deno.KvListSelector,
-    { limit = Infinity }: Deno.KvListOptions = {},
+    { limit = Infinity, reverse = false }: Deno.KvListOptions = {},
   ) {
     await network.read();
     const selected = [...this.rows.values()].filter(({ key }) => isSelected(key, selector));
     const sorted = selected.sort((one, other) => compareKeys(one.key, other.key));
+    if (reverse) sorted.reverse();
     yield* sorted.slice(0, limit).map((row) => ({ ...row }));
   }
 
@@ -129,7 +130,9 @@ function sumOf(before: unknown, count: bigint): Deno.KvU64 {
 function isSelected(key: Deno.KvKey, selector: Deno.KvListSelector): boolean {
   if ("prefix" in selector) {
     const { prefix } = selector;
-    return key.length > prefix.length && compareKeys(key.slice(0, prefix.length), prefix) === 0;
+    const isAfterStart = !("start" in selector) || compareKeys(key, selector.start) >= 0;
+    return isAfterStart && key.length > prefix.length &&
+      compareKeys(key.slice(0, prefix.length), prefix) === 0;
   }
   if (!("start" in selector && "end" in selector)) {
     throw new TypeError("Only ranges and prefixes are supported");
