@@ -3,7 +3,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { InFlight } from "../../src/app/in_flight.ts";
 import { FeedWatch } from "../../src/changes/feed_watch.ts";
 import { encodeJson, type Entry } from "../../src/engine/mod.ts";
-import { EVERYONES_LOG, OPERATORS_LOG } from "../../src/resource/mod.ts";
+import { accountLog, EVERYONES_LOG, OPERATORS_LOG } from "../../src/resource/mod.ts";
 import { assertError } from "../support/assertions.ts";
 import { type HarnessRequest, upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
@@ -56,7 +56,7 @@ class WaitingRoom extends Office {
   /** Resolves to a response's status and changes, and when it came, in ms. */
   async outcome(response: Promise<Response>): Promise<unknown[]> {
     const { status } = await response;
-    const at = this.time.now - this.#began;
+    const at = Math.round(this.time.now - this.#began);
     const { changes = [] } = await (await response).json();
     return [
       at,
@@ -86,6 +86,23 @@ Deno.test("listChanges() with wait responds a second after it has found a change
 
   const expected = [5_000, 200, "rooms 2", "rooms 3"];
   assertEquals(await Promise.all(waiting), [expected, expected]);
+});
+
+Deno.test("listChanges() with wait responds to changes that only its account sees, and to a gap", async () => {
+  await using room = await WaitingRoom.start();
+  const ofBen = await room.cursorOf(room.ben);
+
+  const own = room.outcome(room.wait());
+  await room.book(room.ann);
+  await room.time.advance(3_000);
+  const waiting = room.fetch(`GET /v1/changes?after=${ofBen}&wait=20`, { key: room.ben });
+  await room.time.advance(3_000);
+  for (const days of [0, 7]) await room.time.until(switchFeed(room, days), 1_000);
+  await room.time.advance(3_000);
+
+  assertEquals(await own, [2_000, 200, "bookings 1"]);
+  const { code } = await (await waiting).json();
+  assertEquals([(await waiting).status, code], [410, "changes_gap"]);
 });
 
 Deno.test("listChanges() with wait responds at once if there are changes, or without a cursor", async () => {
@@ -182,7 +199,7 @@ Deno.test("requests that wait are ten of an account and a thousand in all, take 
 Deno.test("a closed connection gives up the place of its request that waits", async () => {
   await using room = await WaitingRoom.start();
   const closing = new AbortController();
-  const waiting = upTo(10).map((number) => room.wait(20, number === 1 ? { signal: closing.signal } : {}));
+  const waiting = upTo(10).map((number) => room.wait(20, number === 0 ? { signal: closing.signal } : {}));
   await room.time.advance(1_500);
   const refused = await room.wait();
 
@@ -237,10 +254,11 @@ Deno.test("requests that wait share one list a second and make no commit, and th
   const [, sum] =
     /duration_seconds_sum\{route="\/v1\/changes"\} (\S+)/.exec(room.metrics.registry.text("")) ?? [];
   assertLess(Number(sum), 1);
-  assertEquals(new Set(room.accesses.map(({ ms }) => ms)), new Set([0]));
+  const waits = room.accesses.filter(({ route }) => route === "/v1/changes");
+  assertEquals(new Set(waits.map(({ ms }) => ms)), new Set([0]));
 });
 
-/** A store whose lists have rows of rooms, which everyone reads, with these stamps. */
+/** A store whose lists have rows with these stamps, each of an account of that name. */
 class FakeStore {
   dataVersion: number | undefined;
   /** The stamps after which lists began. */
@@ -254,9 +272,12 @@ class FakeStore {
     const after = String(selector.start.at(-2));
     this.starts.push(after);
     await this.read();
-    const value = encodeJson([{ collection: "rooms", readableBy: "everyone" }]);
     const found = this.rows.filter((stamp) => stamp > after).slice(0, limit);
-    return found.map((stamp) => ({ key: [...OPERATORS_LOG, stamp], value, versionstamp: stamp }));
+    return found.map((stamp) => ({
+      key: [...OPERATORS_LOG, stamp],
+      value: encodeJson([{ collection: "bookings", readableBy: "owner", accountId: stamp }]),
+      versionstamp: stamp,
+    }));
   }
 }
 
@@ -270,14 +291,14 @@ Deno.test("FeedWatch lists the rows of a file only if there was a commit, and ag
   const stop = new AbortController();
   const { signal } = stop;
 
-  const waiting = [watch.hasAppended([EVERYONES_LOG], "5", { ms: 100_000, signal })];
+  const waiting = [watch.hasAppended([accountLog("7")], "5", { ms: 100_000, signal })];
   await time.advance(4_000);
   assertEquals(store.starts, ["5"]);
   [store.dataVersion, store.rows] = [2, ["7"]];
-  waiting.push(watch.hasAppended([["other"]], "6", { ms: 100_000, signal }));
+  waiting.push(watch.hasAppended([EVERYONES_LOG], "6", { ms: 100_000, signal }));
   await time.advance(4_000);
   assertEquals(store.starts, ["5", "5"]);
-  waiting.push(watch.hasAppended([EVERYONES_LOG], "6", FOREVER));
+  waiting.push(watch.hasAppended([accountLog("7")], "6", FOREVER));
   await time.advance(2_000);
   assertEquals(store.starts, ["5", "5", "6"]);
   stop.abort();
@@ -290,20 +311,20 @@ Deno.test("FeedWatch misses no row that is appended while a list is read, nor on
   const store = new FakeStore();
   const watch = new FeedWatch(store);
   const { promise: joined, resolve } = Promise.withResolvers<Promise<boolean>>();
-  store.rows = ["3", "7"];
+  store.rows = ["3", "7", "9"];
   store.read = async () => {
     store.read = () => {};
     await Promise.resolve();
-    resolve(watch.hasAppended([EVERYONES_LOG], "3", FOREVER));
+    resolve(watch.hasAppended([accountLog("7")], "3", FOREVER));
   };
 
-  const first = watch.hasAppended([["other"], EVERYONES_LOG], "8", FOREVER);
+  const first = watch.hasAppended([EVERYONES_LOG, accountLog("a")], "8", FOREVER);
   await time.advance(3_000);
   assertEquals(await joined, true);
-  store.rows = ["9"];
+  store.rows = ["a"];
   await time.advance(2_000);
 
-  assertEquals([await first, store.starts.slice(0, 3)], [true, ["8", "3", "7"]]);
+  assertEquals([await first, store.starts.slice(0, 3)], [true, ["8", "3", "9"]]);
 });
 
 Deno.test("FeedWatch goes on after a list has failed, and reads on while lists are full", async () => {
@@ -312,14 +333,14 @@ Deno.test("FeedWatch goes on after a list has failed, and reads on while lists a
   store.dataVersion = 1;
   const watch = new FeedWatch(store);
   store.read = () => fail();
-  const waiting = watch.hasAppended([EVERYONES_LOG], "0999", FOREVER);
+  const waiting = watch.hasAppended([accountLog("1199")], "0999", FOREVER);
   await time.advance(2_000);
   store.read = () => {};
   store.rows = upTo(1_200).map((stamp) => `${stamp}`.padStart(4, "0"));
   await time.advance(1_000);
   assertEquals(store.starts, ["0999", "0999", "0999"]);
   store.starts.length = 0;
-  const late = watch.hasAppended([EVERYONES_LOG], "0100", FOREVER);
+  const late = watch.hasAppended([accountLog("1199")], "0100", FOREVER);
   await time.advance(2_000);
 
   assertEquals([await waiting, await late], [true, true]);
