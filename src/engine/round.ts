@@ -74,17 +74,21 @@ interface Change {
   readonly value: Value | null;
 }
 
-/** A row that a commit appends. */
-interface Appended {
+/** A log to which transactions append. */
+interface Log {
+  readonly name: string;
   readonly prefix: Deno.KvKey;
+  /** Size of the key of a row. */
   readonly keyBytes: number;
-  /** The JSON of its entries, with commas in between. */
-  readonly list: string;
-  readonly valueBytes: number;
 }
 
-/** Appended rows, by the names of their prefixes. */
-type AppendedRows = Map<string, Appended>;
+/** The row that a contribution or a commit appends to a log. */
+interface Appended {
+  readonly log: Log;
+  /** Entries, as JSON. */
+  readonly entries: string[];
+  valueBytes: number;
+}
 
 /** What a commit uses up of the limits on one. */
 interface Size {
@@ -112,8 +116,6 @@ const EMPTY = encodeJson({});
 
 /** Shared by all jobs of a commit that decides without any rows: nobody needs their changes. */
 const NO_CHANGES: Map<string, Entry | null> = new Map();
-/** Shared by all contributions that append nothing. */
-const NO_APPENDS: AppendedRows = new Map();
 
 /** What one job adds to a commit: its decision on the rows as earlier contributions leave them. */
 class Contribution implements Rows, Write {
@@ -123,7 +125,8 @@ class Contribution implements Rows, Write {
   readonly resolve: Resolve;
   readonly changes: Change[] = [];
   readonly bumps: VersionRow[] = [];
-  appended: AppendedRows = NO_APPENDS;
+  /** One row for each log. */
+  readonly appended: Appended[] = [];
   /** Rows as this contribution leaves them, by name. */
   readonly changed: Map<string, Entry | null>;
   /** Keys of the rows that it has, by name: those given to it, and then those it got. */
@@ -157,7 +160,7 @@ class Contribution implements Rows, Write {
     } catch (error) {
       this.changes.length = 0;
       this.bumps.length = 0;
-      this.appended = NO_APPENDS;
+      this.appended.length = 0;
       this.changed.clear();
       this.resolve = () => job.reject(error);
     } finally {
@@ -166,7 +169,7 @@ class Contribution implements Rows, Write {
   }
 
   get hasWritten(): boolean {
-    return this.changes.length + this.bumps.length + this.appended.size > 0;
+    return this.changes.length + this.bumps.length + this.appended.length > 0;
   }
 
   get(key: Deno.KvKey): Entry | null {
@@ -198,13 +201,13 @@ class Contribution implements Rows, Write {
 
   append(prefix: Deno.KvKey, entry: object): undefined {
     this.#requireOpen();
-    const { name, keyBytes } = logOf(prefix);
-    const list = JSON.stringify(entry);
-    const valueBytes = bytesOf(list) + "[]".length;
-    const row = joined(this.appended.get(name), { prefix, keyBytes, list, valueBytes });
-    if (row.valueBytes > LARGEST_VALUE) throw tooLarge(prefix);
-    if (this.appended === NO_APPENDS) this.appended = new Map();
-    this.appended.set(name, row);
+    const log = logOf(prefix);
+    const json = JSON.stringify(entry);
+    const row = { log, entries: [json], valueBytes: bytesOf(json) + "[]".length };
+    const before = this.appended.find((row) => row.log.name === log.name);
+    if (sizeWith(before, row) > LARGEST_VALUE) throw tooLarge(prefix);
+    if (before) join(before, row);
+    else this.appended.push(row);
   }
 
   draw(ids: IdSource): number {
@@ -275,7 +278,8 @@ export class Round {
   readonly #bumps: Set<VersionRow> = new Set();
   /** Names of rows that no later job changes, because an earlier one is still finding out which rows it needs. */
   readonly #reserved: Set<string> = new Set();
-  readonly #appended: AppendedRows = new Map();
+  /** Rows to append, by the names of their logs. */
+  readonly #appended: Map<string, Appended> = new Map();
   /** Whether there was no room for a job. All later jobs are then left out, too, and do not decide. */
   #isFull = false;
   #size: Size = { mutations: 0, keyBytes: 0, valueBytes: 0 };
@@ -344,8 +348,8 @@ export class Round {
       }
     }
     for (const { key } of this.#bumps) operation.set(key, EMPTY);
-    for (const { prefix, list } of this.#appended.values()) {
-      operation.set([...prefix, stamp], encodeText(`[${list}]`));
+    for (const { log: { prefix }, entries } of this.#appended.values()) {
+      operation.set([...prefix, stamp], encodeText(`[${entries.join()}]`));
     }
   }
 
@@ -378,13 +382,13 @@ export class Round {
     let mutations = this.#size.mutations + changes.length;
     let keyBytes = this.#size.keyBytes + own.keyBytes;
     let valueBytes = this.#size.valueBytes + own.valueBytes;
-    for (const [name, row] of appended) {
-      const before = this.#appended.get(name);
-      const after = joined(before, row);
-      if (after.valueBytes > LARGEST_VALUE) return undefined;
+    for (const row of appended) {
+      const before = this.#appended.get(row.log.name);
+      const after = sizeWith(before, row);
+      if (after > LARGEST_VALUE) return undefined;
       mutations += before ? 0 : 1;
-      keyBytes += before ? 0 : row.keyBytes;
-      valueBytes += after.valueBytes - (before?.valueBytes ?? 0);
+      keyBytes += before ? 0 : row.log.keyBytes;
+      valueBytes += after - (before?.valueBytes ?? 0);
     }
     const hasRoom = mutations <= MAX_MUTATIONS && keyBytes <= MAX_KEY_BYTES && valueBytes <= MAX_VALUE_BYTES;
     return hasRoom ? { mutations, keyBytes, valueBytes } : undefined;
@@ -396,8 +400,10 @@ export class Round {
     for (const [name, key] of reads) this.#checks.set(name, { key, versionstamp: versionIn(snapshot, name) });
     for (const [name, entry] of contribution.changed) this.#changed.set(name, entry);
     for (const row of contribution.bumps) this.#bumps.add(row);
-    for (const [name, row] of contribution.appended) {
-      this.#appended.set(name, joined(this.#appended.get(name), row));
+    for (const row of contribution.appended) {
+      const before = this.#appended.get(row.log.name);
+      if (before) join(before, row);
+      else this.#appended.set(row.log.name, row);
     }
   }
 
@@ -412,23 +418,26 @@ export class Round {
   }
 }
 
-/** What is known of logs. Most have the same array for each entry, so that it is found out once. */
-const LOGS: WeakMap<Deno.KvKey, { readonly name: string; readonly keyBytes: number }> = new WeakMap();
+/** Logs by their prefixes, most of which are the same array each time. */
+const LOGS: WeakMap<Deno.KvKey, Log> = new WeakMap();
 
-function logOf(prefix: Deno.KvKey): { readonly name: string; readonly keyBytes: number } {
+function logOf(prefix: Deno.KvKey): Log {
   const known = LOGS.get(prefix);
   if (known) return known;
-  const log = { keyBytes: sizeOf([...prefix, STAMP]), name: nameOf(prefix) };
+  const log = { prefix, keyBytes: sizeOf([...prefix, STAMP]), name: nameOf(prefix) };
   LOGS.set(prefix, log);
   return log;
 }
 
-/** An appended row with the entries of a later one. */
-function joined(before: Appended | undefined, row: Appended): Appended {
-  if (before === undefined) return row;
-  const list = `${before.list},${row.list}`;
-  const { prefix, keyBytes } = before;
-  return { prefix, keyBytes, list, valueBytes: before.valueBytes + row.valueBytes - 1 }; // A comma, but no brackets.
+/** The size of the value of an appended row with the entries of a later one. */
+function sizeWith(before: Appended | undefined, { valueBytes }: Appended): number {
+  return before === undefined ? valueBytes : before.valueBytes + valueBytes - 1; // A comma, but no brackets.
+}
+
+/** Adds the entries of a later row to one that is appended. */
+function join(before: Appended, row: Appended): void {
+  before.valueBytes = sizeWith(before, row);
+  before.entries.push(...row.entries);
 }
 
 function tooLarge([table]: Deno.KvKey): RangeError {
