@@ -173,7 +173,7 @@ export class ChangeStore {
     const changes: SeenChange[] = [];
     let end = after;
     for (let left = MAX_READ; left > 0 && end < horizon; left -= STEP * sources.length) {
-      const pieces = await Promise.all(sources.map((source) => this.#piece(source, end, horizon)));
+      const pieces = await Promise.all(sources.map((source) => this.#piece(source, end)));
       const known = mergeLogs(pieces, horizon);
       for (const { stamp, at, entries } of known.commits) {
         if (this.#isYoung(at, now)) return { changes, end, more: false };
@@ -186,12 +186,9 @@ export class ChangeStore {
     return { changes, end, more: end < horizon };
   }
 
-  /** The first rows of a log after a stamp and up to another, with what a reader sees. */
-  async #piece({ log, sees }: Source, after: string, horizon: string): Promise<Piece<SeenChange>> {
-    const rows = await this.#store.list(
-      { start: [...log, after, ""], end: [...log, horizon, ""] },
-      STEP,
-    );
+  /** The first rows of a log after a stamp, with what a reader sees. */
+  async #piece({ log, sees }: Source, after: string): Promise<Piece<SeenChange>> {
+    const rows = await this.#store.list(rangeAfter(log, after), STEP);
     return {
       rows: rows.map((row) => {
         const entries = decodeJson<readonly SeenChange[]>(row);
