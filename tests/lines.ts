@@ -5,7 +5,7 @@ import { printOutput } from "../src/process/process.ts";
 const ROOT = new URL("..", import.meta.url);
 /** Of `operator/` and `process/`, what only commands need. */
 const COMMANDS =
-  /^src\/(?:operator\/(?:account_commands?|backup|client|command_line|item_commands|key_commands|local|store_copy|table)|process\/cli)\.ts$/;
+  /^src\/(?:operator\/(?:account_commands?|backup|change_commands|client|command_line|item_commands|key_commands|local|store_copy|table)|process\/cli)\.ts$/;
 const NO_CODE = /^\s*(?:$|\/\/|\/\*|\*[ /]|\*$)/;
 
 /** The parts that the service does not need, by how src/README.md names them. */
