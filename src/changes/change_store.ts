@@ -104,8 +104,8 @@ export class ChangeStore {
   }
 
   /**
-   * The changes after a cursor, in the order of their commits: at least `limit`, if there are so many, and all of the
-   * last commit. Without `after`, there are none.
+   * The changes after a cursor, in the order of their commits: at least `limit`, if there are that many, and all of
+   * the last commit. Without `after`, there are none.
    *
    * @throws {ApiError} `changes_off`, `cursor_expired` or `changes_gap`; `invalid_request` if the cursor is another's.
    */
@@ -115,7 +115,7 @@ export class ChangeStore {
     if (after.accountId !== accountId) {
       throw invalidRequest("The query parameter after must be a cursor from this feed.", "after");
     }
-    const [horizon] = await this.#rows({ prefix: OPERATORS_LOG }, 1, true);
+    const [horizon] = await this.#rows(1, { reverse: true });
     const page = await this.#collect(reader, {
       after: after.stamp,
       horizon: horizon?.stamp ?? "",
@@ -149,7 +149,7 @@ export class ChangeStore {
   async #start(accountId: string, now: number): Promise<FeedCursor> {
     const [features, newest] = await Promise.all([
       this.#store.features(),
-      this.#rows({ prefix: OPERATORS_LOG }, this.#maxStaleness === 0 ? 1 : MAX_READ, true),
+      this.#rows(this.#maxStaleness === 0 ? 1 : MAX_READ, { reverse: true }),
     ]);
     const row = newest.find(({ at }) => !this.#isYoung(at, now)) ?? await this.#oldest();
     if (!features[FEED] || row === undefined || this.#isYoung(row.at, now)) throw isOff();
@@ -229,9 +229,10 @@ export class ChangeStore {
   async sweep(now: number): Promise<boolean> {
     const { [FEED]: days = 0 } = await this.#store.features();
     const end = days === 0 ? Infinity : now - days * DAY;
-    const rows = await this.#rows({ prefix: OPERATORS_LOG }, SWEPT);
+    const rows = await this.#rows(SWEPT);
     const last = rows.at(-1);
-    let isOld = last !== undefined && isAhead(last.at, now) && await this.#isOldAfter(last.stamp, end, now);
+    let isOld = last !== undefined && isAhead(last.at, now) &&
+      await this.#isOldAfter(last.stamp, { end, now });
     const old = rows.toReversed().map(({ at }) => isOld = at < end || (isAhead(at, now) && isOld)).reverse();
     const keys: Deno.KvKey[] = [];
     for (const [index, row] of rows.entries()) {
@@ -244,7 +245,10 @@ export class ChangeStore {
   }
 
   /** Whether the first row after a stamp whose time means something is from before `end`. */
-  async #isOldAfter(stamp: string, end: number, now: number): Promise<boolean> {
+  async #isOldAfter(
+    stamp: string,
+    { end, now }: { readonly end: number; readonly now: number },
+  ): Promise<boolean> {
     for await (const page of this.#store.pages([...OPERATORS_LOG, stamp, ""], [...OPERATORS_LOG, "~"])) {
       const known = page.map(rowOf).find(({ at }) => !isAhead(at, now));
       if (known) return known.at < end;
@@ -253,16 +257,13 @@ export class ChangeStore {
   }
 
   async #oldest(): Promise<OperatorsRow | undefined> {
-    const [oldest] = await this.#rows({ prefix: OPERATORS_LOG }, 1);
+    const [oldest] = await this.#rows(1);
     return oldest;
   }
 
-  async #rows(
-    selector: Deno.KvListSelector,
-    limit: number,
-    reverse = false,
-  ): Promise<readonly OperatorsRow[]> {
-    return (await this.#store.list(selector, limit, { reverse })).map(rowOf);
+  /** The first rows of operators' log or, in reverse, the last ones. */
+  async #rows(limit: number, options?: { readonly reverse: boolean }): Promise<readonly OperatorsRow[]> {
+    return (await this.#store.list({ prefix: OPERATORS_LOG }, limit, options)).map(rowOf);
   }
 }
 

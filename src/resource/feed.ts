@@ -22,7 +22,7 @@ export interface ItemChange {
   readonly at: number;
 }
 
-/** An entry of operators' log: a change, with whoever sees the item, or a gap, after which all has to be read again. */
+/** An entry of operators' log: a change, with who sees the item, or a gap, after which all has to be read again. */
 export type LoggedChange =
   & { readonly at: number; /** The process that wrote it. */ readonly tag: string }
   & (
@@ -77,7 +77,7 @@ export class Feed {
   }
 }
 
-/** Appends a gap: whoever has read the feed up to here has to read all again. `tag` is a new one. */
+/** Appends a gap: readers that have a cursor from before it have to read all again. `tag` is a new one. */
 export function appendGap({ now: at }: Rows, write: Write, tag: string): void {
   write.append(OPERATORS_LOG, { gap: true, at, tag });
   write.append(GAPS_LOG, { gap: true });
