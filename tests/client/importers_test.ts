@@ -3,6 +3,8 @@ import { assert, assertEquals } from "@std/assert";
 import { openApiToBruno } from "@usebruno/converters";
 import { convert } from "openapi-to-postmanv2";
 import { EXAMPLE_KEY_ID } from "../../src/accounts/key_view.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
+import { switchFeed } from "../support/feed.ts";
 import type { Document } from "../support/openapi.ts";
 import { Workshop } from "../support/workshop.ts";
 
@@ -79,7 +81,8 @@ function byPostman(document: Document): Promise<PostmanItem["request"][]> {
 }
 
 Deno.test("requests that Bruno imports succeed one after the other, up to the one that closes the account", async () => {
-  await using workshop = await Workshop.open();
+  await using workshop = await Workshop.open({ operatorToken: OPERATOR_TOKEN });
+  await switchFeed(workshop);
   const document: Document = await (await workshop.call("GET /v1/openapi.json")).json();
   const requests = byBruno(document);
 
