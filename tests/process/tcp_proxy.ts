@@ -5,8 +5,13 @@ import { pause } from "../../src/base/time.ts";
 export class TcpProxy implements AsyncDisposable {
   /** Whether it closes new connections. */
   refuses = false;
+  /** The port that it forwards new connections to. */
+  target: number;
+  /** One in this many replies is lost, together with its connection. */
+  losesOneIn = Infinity;
+  /** Number of lost replies. */
+  lost = 0;
   readonly #listener: Deno.TcpListener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  readonly #target: number;
   readonly #latency: number;
   readonly #connections: Set<Deno.TcpConn> = new Set();
   readonly #silent: Set<Deno.TcpConn> = new Set();
@@ -14,7 +19,7 @@ export class TcpProxy implements AsyncDisposable {
 
   /** Creates a proxy to the server at this URL, over a network with a round trip of `latency` ms. */
   constructor(url: string, latency = 0) {
-    this.#target = Number(new URL(url).port);
+    this.target = Number(new URL(url).port);
     this.#latency = latency;
     this.#accepting = this.#accept();
   }
@@ -45,22 +50,29 @@ export class TcpProxy implements AsyncDisposable {
     if (this.refuses) return close(near);
     this.#connections.add(near);
     try {
-      const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target });
+      const far = await Deno.connect({ hostname: "127.0.0.1", port: this.target });
       this.#connections.add(far);
       for (const connection of [near, far]) connection.setNoDelay(true);
-      await Promise.all([this.#pipe(near, far), this.#pipe(far, near)]);
+      await Promise.all([this.#pipe(near, far), this.#pipe(far, near, () => this.#isLost())]);
     } catch {
       close(near);
     }
   }
 
+  #isLost(): boolean {
+    const isLost = Math.random() < 1 / this.losesOneIn;
+    if (isLost) this.lost++;
+    return isLost;
+  }
+
   /** Forwards bytes, in order and after the latency. */
-  async #pipe(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
+  async #pipe(from: Deno.TcpConn, to: Deno.TcpConn, isLost: () => boolean = () => false): Promise<void> {
     const buffer = new Uint8Array(65_536);
     let delivered: Promise<void> = Promise.resolve();
     try {
       for (let length; (length = await from.read(buffer)) !== null;) {
         if (this.#silent.has(from)) continue;
+        if (isLost()) break;
         const [bytes, arrival] = [buffer.slice(0, length), performance.now() + this.#latency / 2];
         delivered = delivered.then(() => deliver(bytes, to, arrival)).catch(() => {}); // The other end may have closed.
       }
