@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { pause } from "../../src/base/time.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
 import { call, callAtOnce, outcome, tally } from "../support/client.ts";
 import { IN_HASTE, type ProcessOptions, type ServerProcess } from "./process.ts";
 import { exchange, jsonHeaders, RawConnection, rawRequest } from "./raw_connection.ts";
@@ -56,6 +57,35 @@ Deno.test("server answers 503 and Connection: close while it stops, on connectio
   const seen = answers.map((answer) => [answer?.status, answer?.headers.get("connection")]);
   assertEquals(seen, [[503, "close"], [503, "close"], [200, "close"]]);
   assertEquals([code, await old.receiveRest()], [0, ""]);
+});
+
+Deno.test("server gives the place of a request that waits for changes to others once its connection is closed, and answers all at its stop", async () => {
+  await using served = await ServedStore.start({ variables: { OPERATOR_TOKEN } });
+  const { server, key } = served;
+  const on = await server.fetch("PUT /operator/v1/changes", { key: OPERATOR_TOKEN, json: { days: 1 } });
+  assertEquals((await on.json()).days, 1);
+  const { cursor } = await (await server.fetch("GET /v1/changes", { key })).json();
+  const wait = () => {
+    const closing = new AbortController();
+    const target = `GET /v1/changes?after=${cursor}&wait=20`;
+    const response = server.fetch(target, { key, signal: closing.signal });
+    const status = response.then(async (response) => (await response.text(), response.status), () => 0);
+    return { closing, status };
+  };
+  const readers = Array.from({ length: 11 }, wait);
+  const refused = await Promise.race(readers.map(async (reader) => (await reader.status, reader)));
+  assertEquals(await refused.status, 503);
+
+  const [closed, ...waiting] = readers.filter((reader) => reader !== refused);
+  closed?.closing.abort();
+  assertEquals(await closed?.status, 0);
+  let next = wait();
+  while (await Promise.race([next.status, pause(200)])) next = wait();
+  const stopped = server.stop();
+
+  const statuses = await Promise.all([...waiting, next].map(({ status }) => status));
+  assertEquals(new Set(statuses), new Set([200]));
+  assertEquals((await stopped).code, 0);
 });
 
 Deno.test("server exits 130 immediately when Ctrl-C is typed again", async () => {
