@@ -20,6 +20,7 @@ export interface MirrorOptions {
 const WRITERS_OF_ACCOUNT = 4;
 /** Number of items that the writers of an account change. */
 const RECENT = 20;
+const STARTS = 5;
 /** One in this many replies of the KV server is lost. */
 const LOST_ONE_IN = 100;
 const COLLECTIONS = ["things", "notes"] as const;
@@ -50,8 +51,14 @@ class Processes implements AsyncDisposable {
     this.#start = start;
   }
 
-  async add(): Promise<void> {
-    this.up.push(await this.#start());
+  /** Starts one. A start may fail if its first replies are lost. */
+  async add(tries: number = STARTS): Promise<void> {
+    try {
+      this.up.push(await this.#start());
+    } catch (error) {
+      if (tries === 1) throw error;
+      await this.add(tries - 1);
+    }
   }
 
   /** Kills one, and starts another. */
