@@ -378,11 +378,11 @@ export class Round {
   }
 
   /** The size of the commit with another contribution; undefined if there is no room for it. */
-  #sizeWith({ changes, appended, ...own }: Contribution): Size | undefined {
-    let mutations = this.#size.mutations + changes.length;
-    let keyBytes = this.#size.keyBytes + own.keyBytes;
-    let valueBytes = this.#size.valueBytes + own.valueBytes;
-    for (const row of appended) {
+  #sizeWith(contribution: Contribution): Size | undefined {
+    let mutations = this.#size.mutations + contribution.changes.length;
+    let keyBytes = this.#size.keyBytes + contribution.keyBytes;
+    let valueBytes = this.#size.valueBytes + contribution.valueBytes;
+    for (const row of contribution.appended) {
       const before = this.#appended.get(row.log.name);
       const after = sizeWith(before, row);
       if (after > LARGEST_VALUE) return undefined;
