@@ -37,37 +37,44 @@ export const MAX_BATCH = 50;
 /** States of an account. */
 export const STATES = ["active", "banned", "suspended", "closed"] as const;
 
-const COUNT = int64({ minimum: 0 });
 const USED = count(
   "Requests admitted in this window. Never too low. Too high by the permits that other processes hold " +
     "for upcoming requests: each takes at most a quarter of those that are free, and gives them back within 2 s.",
 );
-const TIME = timestamp();
+const CREATED = timestamp({ description: "When it was created" });
+const RESET = timestamp({ description: "When the window ends, and the next one begins" });
 const BAN_END = "When the ban ends; null if there is none";
 const KEY_EXPIRY = "When the previous key expires; null if no previous key is valid";
-const USAGE_WINDOW = named("UsageWindow", output({ used: USED, reset: TIME }));
+const USAGE_WINDOW = named(
+  "UsageWindow",
+  output({ used: USED, reset: RESET }, { description: "How many requests are used" }),
+);
 
 /** What is seen of an account. */
 function membersOf(plan: Schema<string>) {
   return {
-    id: text(),
-    name: text(),
+    id: text({ description: "The account's id" }),
+    name: text({ description: "The account's name" }),
     reference: nullable(text({ description: "Chosen by an operator; null if there is none" })),
-    environment: oneOf(["production", "staging"]),
+    environment: oneOf(["production", "staging"], { description: "Where its keys are valid" }),
     plan,
     state: extensibleEnum(STATES, "The state of the account"),
-    limits: output({ minute: COUNT, day: COUNT }),
-    usage: output({
-      minute: output({ used: USED, start: TIME, reset: TIME }),
-      day: output({ used: USED, reset: TIME }),
-      refusedThisMinute: COUNT,
+    limits: output({ minute: count("Requests a minute"), day: count("Requests a day (UTC)") }, {
+      description: "How many requests are admitted",
     }),
+    usage: output({
+      minute: output({ used: USED, start: timestamp({ description: "When it began" }), reset: RESET }, {
+        description: "This minute",
+      }),
+      day: output({ used: USED, reset: RESET }, { description: "This day (UTC)" }),
+      refusedThisMinute: count("Requests refused in this minute"),
+    }, { description: "How many of them are used" }),
     bannedUntil: nullable(timestamp({ description: BAN_END })),
     bans: count("Number of successive bans"),
     signedUp: boolean({ description: "Whether a client created the account, rather than an operator" }),
-    createdAt: TIME,
-    suspendedAt: nullable(TIME),
-    closedAt: nullable(TIME),
+    createdAt: CREATED,
+    suspendedAt: nullable(timestamp({ description: "When it was suspended; null if it is not" })),
+    closedAt: nullable(timestamp({ description: "When it was closed; null if it is open" })),
     lastUsed: nullable(text({ description: "Day of the last admitted request; null before the first" })),
     previousKeyExpiresAt: nullable(timestamp({ description: KEY_EXPIRY })),
   };
@@ -82,7 +89,7 @@ export type OperatorSchemas = ReturnType<typeof operatorSchemas>;
 /** The schemas of operators' operations on accounts, with the plans and keys of a catalogue. */
 export function operatorSchemas(catalogue: Catalogue) {
   const { planName, apiKey, members, example, exampleKey } = membersIn(catalogue);
-  const account = named("Account", output(members, { examples: [example] }));
+  const account = named("Account", output(members, { description: "The account", examples: [example] }));
   return {
     /** The name of a plan, in a request. */
     planName,
@@ -111,8 +118,8 @@ export function operatorSchemas(catalogue: Catalogue) {
       "Creations",
       list(
         output({
-          name: text(),
-          reference: optional(text()),
+          name: text({ description: "As in the request" }),
+          reference: optional(text({ description: "As in the request" })),
           outcome: extensibleEnum(
             ["created", "exists", "failed"],
             "`exists`: the account `accountId` has this reference. `failed`: the store did not respond, so it is " +
@@ -120,7 +127,7 @@ export function operatorSchemas(catalogue: Catalogue) {
           ),
           account: optional(account),
           apiKey: optional(apiKey),
-          accountId: optional(text()),
+          accountId: optional(text({ description: "The account that has this reference" })),
         }),
         MAX_BATCH,
       ),
@@ -141,7 +148,9 @@ export function clientSchemas(catalogue: Catalogue) {
       "Account",
       output({
         ...{ id, name, plan, limits },
-        usage: output({ minute: USAGE_WINDOW, day: USAGE_WINDOW }),
+        usage: output({ minute: USAGE_WINDOW, day: USAGE_WINDOW }, {
+          description: "How many requests are used, in this minute and on this day (UTC)",
+        }),
         bannedUntil: nullable(
           timestamp({ description: `${BAN_END}. During a ban, this request is refused too.` }),
         ),
@@ -160,7 +169,11 @@ export function clientSchemas(catalogue: Catalogue) {
     /** The response to a rotation by a client. */
     rotatedKey: named(
       "RotatedKey",
-      output({ apiKey, previousKeyExpiresAt: nullable(TIME), addedKeys: KEPT_KEYS }, {
+      output({
+        apiKey,
+        previousKeyExpiresAt: nullable(timestamp({ description: KEY_EXPIRY })),
+        addedKeys: KEPT_KEYS,
+      }, {
         examples: [{ apiKey: exampleKey, previousKeyExpiresAt: "2026-11-21T21:47:39.746Z", addedKeys: [] }],
       }),
     ),
@@ -212,7 +225,7 @@ function exampleOf(plans: Plans): AccountView {
 const USAGE_DAY = named(
   "UsageDay",
   output({
-    date: date(),
+    date: date({ description: "The day (UTC)" }),
     admitted: count("Requests admitted. Never an undercount."),
     refused: count("Requests refused. May be an undercount."),
   }),
@@ -284,7 +297,7 @@ export function ownViewOf(
   return { id, name, plan, limits, usage: ownUsage, bannedUntil, createdAt, previousKeyExpiresAt };
 }
 
-function count(description: string): typeof COUNT {
+function count(description: string): ReturnType<typeof int64> {
   return int64({ minimum: 0, description });
 }
 

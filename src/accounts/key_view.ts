@@ -32,8 +32,8 @@ const EXAMPLE_TIMES = { createdAt: "2026-11-21T20:47:39.746Z", expiresAt: "2099-
 
 const SCOPE = extensibleEnum(KEY_SCOPES, "What the key allows: reading alone, or writing, too");
 const ALLOWED = {
-  id: text(),
-  label: text(),
+  id: text({ description: "The key's id" }),
+  label: text({ description: "What the key is for" }),
   scope: SCOPE,
   collections: nullable(
     list(text(), 100, { description: "The collections that it is for; null if for all" }),
@@ -41,7 +41,8 @@ const ALLOWED = {
   expiresAt: nullable(timestamp({ description: "When it stops working; null if it does not" })),
 };
 const { id, label, scope, collections, expiresAt } = ALLOWED;
-const MEMBERS = { id, label, scope, collections, createdAt: timestamp(), expiresAt };
+const createdAt = timestamp({ description: "When it was added" });
+const MEMBERS = { id, label, scope, collections, createdAt, expiresAt };
 
 /** The id of an added key in a path. An id of any other form gets 404, because no key can have it. */
 export const KEY_ID: Schema<string> = {
@@ -59,7 +60,7 @@ export const USED_KEY = nullable(
 
 /** Added keys that stay valid after a rotation. */
 export const KEPT_KEYS = list(
-  output({ id, label, scope, createdAt: timestamp() }),
+  output({ id, label, scope, createdAt }),
   MAX_ADDED_KEYS,
   {
     description:

@@ -73,7 +73,11 @@ const CURSOR = optional(
 /** What one request has done to apply plans. */
 export const APPLIED = named(
   "AppliedPlans",
-  output({ checked: integer(0, MAX_APPLIED), changed: integer(0, MAX_APPLIED), next: nullable(text()) }, {
+  output({
+    checked: integer(0, MAX_APPLIED, { description: "How many accounts it looked at" }),
+    changed: integer(0, MAX_APPLIED, { description: "How many of them got other limits" }),
+    next: nullable(text({ description: "The `cursor` of the next request; null if all are done" })),
+  }, {
     examples: [{ checked: MAX_APPLIED, changed: 3, next: EXAMPLE_ACCOUNT_ID }],
   }),
 );

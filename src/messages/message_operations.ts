@@ -1,15 +1,6 @@
 import { IDEMPOTENCY_KEY } from "../web/headers.ts";
 import { ERRORS, operation, type Tag } from "../web/mod.ts";
-import {
-  extensibleEnum,
-  Invalid,
-  named,
-  object,
-  output,
-  type Schema,
-  text,
-  timestamp,
-} from "../web/schema.ts";
+import { extensibleEnum, Invalid, named, object, output, text, timestamp } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
 import { createOnce } from "../resource/mod.ts";
 import { type Message, type MessageStore, QUEUE_FULL } from "./message_store.ts";
@@ -47,19 +38,20 @@ const CREATION = named(
   object(FIELDS, { examples: [{ message: "Is it still available?" }] }),
 );
 
-/** The status of a message. */
-export const MESSAGE_STATUS: Schema<string> = extensibleEnum(
+const MESSAGE_STATUS = extensibleEnum(
   ["queued"],
   "`queued`: the message is stored, but not yet sent",
 );
+/** The fields of a queued message. */
+export const MESSAGE_FIELDS = {
+  id: text({ description: "The message's id" }),
+  message: text({ description: "The text of the message" }),
+  status: MESSAGE_STATUS,
+  createdAt: timestamp({ description: "When it was queued" }),
+};
 const MESSAGE = named(
   "Message",
-  output({
-    id: text(),
-    message: text(),
-    status: MESSAGE_STATUS,
-    createdAt: timestamp(),
-  }, {
+  output(MESSAGE_FIELDS, {
     examples: [{
       id: "msg_0hodmpe1xowtHEk3Vq9Zb",
       message: "Is it still available?",

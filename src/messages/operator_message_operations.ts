@@ -1,17 +1,7 @@
 import { createResponse, operation, valueResponse } from "../web/mod.ts";
-import {
-  integer,
-  list,
-  named,
-  object,
-  optional,
-  output,
-  type Parsed,
-  text,
-  timestamp,
-} from "../web/schema.ts";
+import { integer, list, named, object, optional, output, type Parsed, text } from "../web/schema.ts";
 import { ACCESS, type Call, type Operation } from "../service/mod.ts";
-import { MESSAGE_STATUS, MESSAGES_TAG } from "./message_operations.ts";
+import { MESSAGE_FIELDS, MESSAGES_TAG } from "./message_operations.ts";
 import type { MessageStore } from "./message_store.ts";
 
 /** Path of the queue of messages. */
@@ -25,13 +15,7 @@ export const MAX_REMOVED = 500;
 export const QUEUE = named(
   "Messages",
   list(
-    output({
-      id: text(),
-      message: text(),
-      status: MESSAGE_STATUS,
-      createdAt: timestamp(),
-      accountId: text({ description: "The account that sent it" }),
-    }),
+    output({ ...MESSAGE_FIELDS, accountId: text({ description: "The account that sent it" }) }),
     MAX_MESSAGES,
   ),
 );

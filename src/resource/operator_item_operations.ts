@@ -44,7 +44,8 @@ type OwnedItem = Item & { readonly accountId?: string };
 const CURSOR = integer(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, {
   description: "Where the page starts: the `cursor` in the `Link` header",
 });
-const ACCOUNT_ID = text({ max: 100, description: "The account that it belongs to" });
+const ACCOUNT = { description: "The account that it belongs to" };
+const ACCOUNT_ID = text({ max: 100, ...ACCOUNT });
 
 /** Where operators' operations on a collection are, and their schemas, which have the account of each item. */
 export interface OwnedSchemas {
@@ -76,7 +77,7 @@ export function ownedSchemasOf({ path, item, items, schemas, examples, readableB
     ...byOperators.creation,
     accountId: readableBy === "owner" ? ACCOUNT_ID : optional(ACCOUNT_ID),
   };
-  const owned = named(`Owned${item}`, output({ ...schemas.members, accountId: optional(text()) }));
+  const owned = named(`Owned${item}`, output({ ...schemas.members, accountId: optional(text(ACCOUNT)) }));
   const example = { ...examples.item, accountId: EXAMPLE_ACCOUNT_ID };
   return {
     path: `/operator${path}`,

@@ -452,6 +452,17 @@ Deno.test("Description.check() rejects a status, header, type or body that is no
 
 const REFERENCE = "#/components/responses/";
 
+/** The fields in a schema, by their paths, that have no description. */
+function undescribed(schema: Pick<Schema, "json" | "definitions">, path: string): string[] {
+  const { properties = {}, items } = resolved(schema);
+  if (items) return undescribed({ ...schema, json: items }, path);
+  return Object.entries(properties).flatMap(([name, json]) => {
+    const inner = { ...schema, json };
+    const own = `${path}.${name}`;
+    return [...resolved(inner).description ? [] : [own], ...undescribed(inner, own)];
+  });
+}
+
 for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(OF_THINGS)]) {
   const { document } = new Description(OPERATIONS, described);
   const { schemas, responses } = document.components;
@@ -520,6 +531,15 @@ for (const described of [interfaceForClients(OF_THINGS), interfaceForOperators(O
       undefined,
       planNames(OF_THINGS.plans),
     ]);
+  });
+
+  Deno.test(`response fields of ${described.path} all have a description`, () => {
+    const bodies = OPERATIONS.filter((own) => isDocumented(own, described.path)).flatMap(({ id, answers }) =>
+      Object.values(answers).flatMap(({ body }) => body ? [[id, body] as const] : [])
+    );
+
+    assert(bodies.length > 10);
+    assertEquals(bodies.flatMap(([id, body]) => undescribed(body, id)), []);
   });
 
   Deno.test(`PATCH operations of ${described.path} have merge patches, and all have a bearer token`, () => {
