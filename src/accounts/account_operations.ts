@@ -70,6 +70,8 @@ export function accountOperations(
     scope: "manage",
     summary: "Close the account",
     description: "Closes the account permanently. Its API keys stop working; its items stay.",
+    confirm: "This closes your account permanently. Continue?",
+    endsKey: true,
     answers: { 204: { description: "The account was closed" } },
   }, async (_input, { accountId, now, transact }: Call) => {
     known(await transact(accounts.changing(accountId, () => ({ closedAt: now }))));
@@ -118,6 +120,10 @@ function rotateKey(
       "a thief. If that response is lost, the account may be left without a key, and only the operator can make a new " +
       `one. A rotation does not reset usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if ` +
       "its limits are used up or it is banned; then nothing is charged. An Idempotency-Key is rejected.",
+    confirm:
+      "This makes a new key, and your key stops working soon. If graceSeconds is 0, it stops working now, and " +
+      "so do added keys. Continue?",
+    endsKey: true,
     headers: NO_IDEMPOTENCY_KEY,
     body: KEY_ROTATION,
     bodyIsOptional: true,

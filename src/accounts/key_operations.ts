@@ -78,6 +78,7 @@ export function addedKeyOperations(
     description:
       "The key stops working immediately. This is served even if the limits of the account are used up or it is " +
       `banned, ${SPARED_REVOCATIONS} times per UTC hour, whether the key exists or not; then nothing is charged.`,
+    confirm: "The key stops working immediately. Continue?",
     params: { keyId: KEY_ID },
     answers: REVOKED,
     errors: [KEY_NOT_FOUND],

@@ -321,6 +321,7 @@ function rotateKey({ accounts, schemas }: Desk): Operation {
       "Returns the new first key, which is shown only once. Every earlier key and every added one stops working " +
       "immediately, unless `graceSeconds` keeps the current one and the added ones valid. A key that is replaced can " +
       "still rotate during that time, so only 0, the default, ends the access of a thief.",
+    confirm: "This makes a new key, and the account's keys stop working. Continue?",
     headers: NO_IDEMPOTENCY_KEY,
     body: ROTATION,
     bodyIsOptional: true,
@@ -343,7 +344,9 @@ function rotateKey({ accounts, schemas }: Desk): Operation {
 
 /** Operations `POST /accounts/{id}/NAME` that change an open account, have no body, and return the account. */
 function actionsOf({ accounts, schemas }: Desk): Operation[] {
-  const actions: Readonly<Record<string, readonly [summary: string, description: string, act: Act]>> = {
+  const actions: Readonly<
+    Record<string, readonly [summary: string, description: string, act: Act, confirm?: string]>
+  > = {
     unban: [
       "End the ban of an account",
       "Also clears its refusals and earlier bans.",
@@ -353,14 +356,16 @@ function actionsOf({ accounts, schemas }: Desk): Operation[] {
       "Set the usage of an account to zero",
       "Sets its usage in this minute and today to zero. A ban stays.",
       (id, call) => call.transact(accounts.changingUsage(id, (usage) => reset(usage, call.now))),
+      "This forgets the requests of this minute and today. Continue?",
     ],
     close: [
       "Close an account",
       "Closes the account permanently. Its keys stop working.",
       (id, call) => change(accounts, id, () => ({ closedAt: call.now }), call),
+      "This closes the account permanently. Continue?",
     ],
   };
-  return Object.entries(actions).map(([name, [summary, description, act]]) =>
+  return Object.entries(actions).map(([name, [summary, description, act, confirm]]) =>
     operation({
       ...OF_ACCOUNT,
       id: `${name}Account`,
@@ -368,6 +373,7 @@ function actionsOf({ accounts, schemas }: Desk): Operation[] {
       path: `${ACCOUNTS_PATH}/{id}/${name}`,
       summary,
       description,
+      ...(confirm && { confirm }),
       answers: shownAccount(schemas),
     }, async ({ params: { id } }, call: Call) => {
       const changed = open(await act(id, call), id);
@@ -425,6 +431,7 @@ function deleteAccount(
       "Deletes an account that was closed at least a minute ago, with its data and the items that only it can read. " +
       "Items that everyone can read stay, and the responses stored for its Idempotency-Keys stay for " +
       `${REPLAY_HOURS} hours. If it has very many items, the response may be 503: repeat the request.`,
+    confirm: "This deletes the account and its data permanently. Continue?",
     answers: { 204: { description: "The account was deleted" } },
     errors: [
       ...[ACCOUNT_NOT_FOUND, ACCOUNT_OPEN],

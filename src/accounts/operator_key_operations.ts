@@ -60,6 +60,7 @@ export function operatorKeyOperations(
     path: `${PATH}/{keyId}`,
     summary: "Revoke an added key of an account",
     description: "The key stops working immediately, in every process.",
+    confirm: "The key stops working immediately. Continue?",
     params: { ...OF_ACCOUNT.params, keyId: KEY_ID },
     answers: REVOKED,
     errors: [ACCOUNT_NOT_FOUND, KEY_NOT_FOUND],

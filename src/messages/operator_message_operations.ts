@@ -55,6 +55,7 @@ export function operatorMessageOperations(messages: MessageStore): Operation[] {
     description:
       "Removes messages from the queue. Ids of messages that are not queued any more are ignored. An account can be " +
       "deleted when none of its messages is queued.",
+    confirm: "This removes the messages permanently. Continue?",
     body: named(
       "MessageIds",
       object({ ids: list(text({ max: 100 }), MAX_REMOVED) }, {

@@ -141,6 +141,7 @@ function deleteItem(items: Items): Operation {
     method: "DELETE",
     summary: `Delete ${an} of any account`,
     description: `Also deletes ${an} that this release cannot read.`,
+    confirm: `This deletes the ${one} permanently. Continue?`,
     errors: [
       errors.notFound,
       ...items.errors.delete.map((kind) => kind === errors.inUse ? errors.inUseCounted : kind),

@@ -136,6 +136,10 @@ export interface Declaration<
   readonly answers?: Readonly<Record<number, Answer>>;
   /** Errors in addition to those implied by its access and body. */
   readonly errors?: readonly ErrorKind[];
+  /** The question that a page asks before it sends such a request; undefined if it can be undone or does no harm. */
+  readonly confirm?: string;
+  /** The credential of the request stops working when it succeeds. */
+  readonly endsKey?: true;
   /** How many requests of a caller in an hour are served although limits refuse them; by default none. */
   readonly sparedPerHour?: number;
   /** Maximum time to respond, in ms; by default that of all requests. */
