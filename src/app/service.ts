@@ -154,7 +154,7 @@ function operationsOf(
   const { title } = catalogue;
   const [realm, prefix] = [slugOf(title, "-"), `${slugOf(title, "_")}_`];
   const described = { catalogue, publicUrl, securityContact, operations: () => operations };
-  const ofPart = { ...described, store, items, environment, signUpIsOpen, version: VERSION };
+  const ofPart = { ...described, store, items, environment, signUpIsOpen, hasOperators, version: VERSION };
   const scraped = {
     prefix,
     version: VERSION,

@@ -18,6 +18,8 @@ export interface PartOptions {
   readonly version: string;
   /** Whether clients may create accounts. */
   readonly signUpIsOpen: boolean;
+  /** Whether the service has tokens for operators, and so operations for them. */
+  readonly hasOperators: boolean;
   /** URI of the security contact; undefined if there is none. */
   readonly securityContact: string | undefined;
   /** Returns all operations of the service. */
