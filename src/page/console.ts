@@ -1,7 +1,6 @@
 // The console, before its script starts: a form for a key, the prints, and a form for each operation's requests.
-import type { DeclaredOperation } from "../web/mod.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
-import { type Content, type Html, html } from "./html.ts";
+import { type Html, html } from "./html.ts";
 import { perPrint } from "./script/limits.js";
 
 /** Kinds of prints, in the order of the legend. */
@@ -11,7 +10,6 @@ const LEGEND = Object.entries({
   bad: "failed",
   other: "by others",
 });
-const LANGUAGES = Object.entries({ curl: "curl", javascript: "JavaScript", python: "Python" });
 
 /** Options of {@linkcode consoleSection}. */
 export interface ConsoleOptions {
@@ -24,9 +22,8 @@ export interface ConsoleOptions {
   readonly limit: number;
 }
 
-/** The console for these operations. The first one must be a list: it is the first call, and the race repeats it. */
-export function consoleSection(operations: readonly DeclaredOperation[], options: ConsoleOptions): Html {
-  const { base, keyStart, signUpIsOpen, limit } = options;
+/** The console. The first operation of the reference must be a list: it is the first call, and the race repeats it. */
+export function consoleSection({ base, keyStart, signUpIsOpen, limit }: ConsoleOptions): Html {
   return html`
     <section id="console" class="scripted" aria-label="Console" data-base="${base}" data-form="${signUpIsOpen
       ? "make"
@@ -35,16 +32,17 @@ export function consoleSection(operations: readonly DeclaredOperation[], options
       ${keyForm(keyStart, signUpIsOpen)}
       <div id="strip">
         ${prints(limit)}
-        <div id="below"><span id="refused"></span><span id="legend"><span>Request ${(limit + 1)
-          .toLocaleString("en")} would land here, refused.</span>${LEGEND.map(([kind, text]) =>
-            html`<span hidden><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`
-          )}</span></div>
+        <div id="refused"></div>
+        <p id="ahead">Request ${(limit + 1).toLocaleString("en")} would land here, refused.</p>
+        <p id="legend">${LEGEND.map(([kind, text]) =>
+          html`<span hidden><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`
+        )}<span id="per"></span><span id="pointed"></span></p>
         <div class="row">
           <p><b id="left"></b><span id="reset"></span></p>
           <button type="button" id="race" aria-describedby="race-note">Race the limit</button>
         </div>
         <div class="row">
-          <select id="operation" form="call" aria-label="Operation">${optionsOf(operations)}</select>
+          <select id="operation" form="call" aria-label="Operation"></select>
           <button id="send" form="call">Send</button>
         </div>
       </div>
@@ -53,39 +51,40 @@ export function consoleSection(operations: readonly DeclaredOperation[], options
         <p id="deprecated" class="small"></p>
         <details id="code">
           <summary>As code</summary>
-          <div class="row">
-            <span role="group" aria-label="Language">${LANGUAGES.map(([value, label], index) =>
-              html`<label><input type="radio" name="language" value="${value}" ${
-                index === 0 && html`checked`
-              }>
-              ${label}</label>`
-            )}</span>
-          </div>
-          <pre id="sample"></pre>
+          <pre id="sample" class="copyable"></pre>
         </details>
       </form>
-      <section id="answer" aria-label="Response" tabindex="-1" data-kind="example">
-        <p id="head"></p>
-        <p id="message"></p>
-        <p id="advice"><a id="error"></a> <span id="todo"></span></p>
-        <p id="next"></p>
-        <pre id="body"></pre>
-        <details id="headers"><summary id="count"></summary><pre id="raw"></pre></details>
-      </section>
+      ${answerSection()}
       <p id="race-note" class="small"></p>
       <details id="log"><summary>Requests of this minute</summary><ol id="entries"></ol></details>
     </section>
   `;
 }
 
+/** Where a response is shown, or an example of it. */
+export function answerSection(): Html {
+  return html`
+    <section id="answer" aria-label="Response" tabindex="-1" data-kind="example">
+      <p id="head"></p>
+      <p id="message"></p>
+      <p id="advice"><a id="error"></a> <span id="todo"></span></p>
+      <p id="next"></p>
+      <pre id="body"></pre>
+      <details id="headers">
+        <summary id="count"></summary>
+        <pre id="raw"></pre>
+      </details>
+    </section>
+  `;
+}
+
 /** A print for each request of the minute or, with large limits, for several. */
 function prints(limit: number): Html {
-  const all = Array.from({ length: Math.ceil(limit / perPrint(limit)) }, () =>
-    html`
-      <svg>
-        <use href="#print" />
-      </svg>
-    `);
+  const all = Array(Math.ceil(limit / perPrint(limit))).fill(html`
+    <svg>
+      <use href="#print" />
+    </svg>
+  `);
   const label = `A ${IDENTITY.print.name} print for each request of the minute`;
   return html`<div id="prints" role="img" aria-label="${label}">${all}</div>`;
 }
@@ -123,12 +122,4 @@ function keyForm(prefix: string, signUpIsOpen: boolean): Html {
       </div>
     </form>
   `;
-}
-
-function optionsOf(operations: readonly DeclaredOperation[]): Content {
-  return [...Map.groupBy(operations, ({ tag }) => tag?.name ?? "")].map(([tag, own]) =>
-    html`<optgroup label="${tag}">${
-      own.map(({ id, summary }) => html`<option value="${id}">${summary}</option>`)
-    }</optgroup>`
-  );
 }

@@ -22,7 +22,8 @@ export class Html {
 export type Content = string | number | Html | false | undefined | readonly Content[];
 
 /**
- * Creates HTML from a template, without the whitespace around it, and without line breaks between its tags. Text is escaped for elements and quoted attributes.
+ * Creates HTML from a template, without the whitespace around it, and without line breaks between its tags. Text is
+ * escaped for elements and quoted attributes.
  *
  * @example
  * ```ts

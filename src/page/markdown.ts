@@ -48,9 +48,29 @@ function block(text: string, fillings: Fillings): Content {
     if (!(name in fillings.slots)) throw new Error(`There is nothing for <!-- ${name} -->`);
     return fillings.slots[name];
   }
+  if (text.startsWith("|")) return table(text, fillings);
   if (!text.startsWith("- ")) return html`<p>${inline(text, fillings.links)}</p>`;
   const [, ...items] = text.split(/^- /m);
   return html`<ul>${items.map((item) => html`<li>${inline(item.trim(), fillings.links)}</li>`)}</ul>`;
+}
+
+/** A table. The first cell of each row names it. */
+function table(text: string, { links }: Fillings): Html {
+  const [head = [], , ...rows] = text.split("\n").map((line) => line.split("|").slice(1, -1));
+  const heads = head.map((cell) => html`<th>${inline(cell.trim(), links)}</th>`);
+  const body = rows.map(([name = "", ...cells]) =>
+    html`<tr><th scope="row">${name.trim()}</th>${
+      cells.map((cell) => html`<td>${inline(cell.trim(), links)}</td>`)
+    }</tr>`
+  );
+  return html`
+    <table>
+      <thead>
+        <tr>${heads}</tr>
+      </thead>
+      <tbody>${body}</tbody>
+    </table>
+  `;
 }
 
 /** A sentence with code, bold text and links. */
@@ -69,6 +89,8 @@ export function inline(text: string, links: Fillings["links"] = {}): Content {
 }
 
 /** Text that the script makes ready to copy. Screen readers call its button "Copy" and the id. */
-export function copyable(id: string, text: Content): Html {
-  return html`<pre id="${id}" class="copyable">${text}</pre>`;
+export function copyable(id: string, text: Content, attributes?: Content): Html {
+  return html`
+    <pre id="${id}" class="copyable" ${attributes}>${text}</pre>
+  `;
 }

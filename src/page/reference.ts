@@ -12,61 +12,54 @@ import { inWords } from "../web/headers.ts";
 import { resolved, type Schema, stringifyJson } from "../web/schema.ts";
 import { type Content, type Html, html } from "./html.ts";
 import { copyable, inline } from "./markdown.ts";
+import { buildRequest } from "./script/request.js";
+import { FRESH, KEY_PLACEHOLDER, sample } from "./script/sample.js";
 
 /** A description, and the named ones that it refers to. */
 type Described = Pick<Schema, "json" | "definitions" | "ignored">;
 
-/** What the console does with an operation, beside sending it. */
-interface InConsole {
-  /** A question before it is sent. */
-  readonly question?: string;
-  /** Whether it ends the key in use. */
-  readonly ends?: true;
-  /** Whether the console uses the key of its response from then on. */
-  readonly adopts?: true;
+/** What a part of the reference needs: the prefix of URLs, and the descriptions that stand above. */
+interface Context {
+  readonly base: string;
+  readonly told: Set<string>;
 }
 
-const IN_CONSOLE: Readonly<Record<string, InConsole>> = {
-  createAccount: { adopts: true },
-  closeAccount: { question: "This closes your account permanently. Continue?", ends: true },
-  rotateKey: {
-    question:
-      "This makes a new key, and your key stops working soon. If graceSeconds is 0, it stops working now, and " +
-      "so do added keys. Continue?",
-    adopts: true,
-  },
-  revokeKey: { question: "The key stops working immediately. Continue?" },
-};
+/** Its headers are those of the 200. */
+const NOT_MODIFIED = "304";
 /** Titles of the places of parameters. */
 const PLACES = [["path", "Path"], ["query", "Query"], ["header", "Headers"]] as const;
 
 /** The operations by tag. */
-export function referenceSection(operations: readonly DeclaredOperation[]): Html {
+export function referenceSection(operations: readonly DeclaredOperation[], base: string): Html {
+  const context = { base, told: new Set<string>() };
   const groups = [...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, own]) =>
     html`
       <h2>${tag?.name}</h2>
       <p>${tag?.description}.</p>
-      ${own.map(article)}
+      ${own.map((operation) => article(operation, context))}
     `
   );
   return html`<section id="operations" aria-label="Operations">${groups}</section>`;
 }
 
-function article(operation: DeclaredOperation): Html {
-  const { id, method, path, summary, description, deprecated, body, answers, access, sparedPerHour } =
-    operation;
+function article(operation: DeclaredOperation, { base, told }: Context): Html {
+  const { id, method, path, summary, description, deprecated, body, answers, access } = operation;
+  const { sparedPerHour, confirm, endsKey } = operation;
   const needs = needsOf(operation);
   const inputs = inputsOf(operation);
   const errors = errorsOf(operation).toSorted((one, other) => one.status - other.status);
+  const { body: _, deprecated: _until, ...bare } = operation;
+  const ofAny = errorsOf({ ...bare, errors: [] });
+  const own = errors.filter((kind) => !ofAny.includes(kind));
   const statuses = [...new Set(errors.map(({ status }) => status))].join(" ");
   return html`
-    <article id="${id}" data-method="${method}" data-path="${path}" data-access="${access.name}"
+    <article id="${id}" data-access="${access.name}"
       ${[
         attribute("spared", sparedPerHour !== undefined && id),
         attribute("type", bodyTypeOf(operation)),
-        attribute("question", IN_CONSOLE[id]?.question),
-        attribute("ends", IN_CONSOLE[id]?.ends && "yes"),
-        attribute("adopts", IN_CONSOLE[id]?.adopts && "yes"),
+        attribute("body", exampleOf(body)),
+        attribute("question", confirm),
+        attribute("ends", endsKey && "yes"),
         attribute("sunset", deprecated && inWords(deprecated.sunset)),
       ]}>
       <h3><a href="#${id}">${summary}</a> ${deprecated && html`<em>deprecated</em>`}</h3>
@@ -75,13 +68,14 @@ function article(operation: DeclaredOperation): Html {
       ${needs && html`<p>${inline(needs)}</p>`}
       ${PLACES.map(([place, title]) => {
         const own = inputs.filter((input) => input.place === place);
-        return own.length > 0 && [html`<h4>${title}</h4>`, list(own.map(parameter))];
+        return own.length > 0 && [html`<h4>${title}</h4>`, list(own.map((input) => parameter(input, told)))];
       })}
       ${body && [
         html`<h4>Body <code>${bodyTypeOf(operation)}</code></h4>`,
-        fieldsOf(body, ["required", ""]),
-        copyable(`${id}-body`, exampleOf(body)),
+        fieldsOf(body, ["required", ""], told),
       ]}
+      <h4>Request</h4>
+      ${sampleOf(operation, base)}
       <h4>Responses</h4>
       ${Object.entries(answers).map(([status, answer], index) =>
         html`
@@ -89,10 +83,10 @@ function article(operation: DeclaredOperation): Html {
             <summary><b class="ok">${status}</b> <span data-status="${status}">${inline(
               answer.description,
             )}</span></summary>
-            ${answer.body && fieldsOf(answer.body, ["", "may be missing"])}
+            ${answer.body && fieldsOf(answer.body, ["", "may be missing"], told)}
             ${exampleOf(answer.body) &&
               copyable(`${id}-${status}`, exampleOf(answer.body))}
-            ${list(
+            ${status !== NOT_MODIFIED && list(
               answerHeadersOf(operation, answer).map(([name, meaning]) =>
                 row(html`<code>${name}</code> <i>header</i>`, inline(meaning))
               ),
@@ -100,12 +94,39 @@ function article(operation: DeclaredOperation): Html {
           </details>
         `
       )}
-      <details>
+      <details class="errors">
         <summary><b class="bad">${statuses}</b> Errors</summary>
-        ${list(errors.map((kind) => errorRow(kind)))}
+        ${list(own.map((kind) => errorRow(kind)))}
+        <p>${own.length > 0 && "And "}<a href="#errors">those of any request</a></p>
       </details>
     </article>
   `;
+}
+
+/** A sample of the operation. The script writes it in other languages. */
+export function sampleOf(operation: DeclaredOperation, base: string, name = `${operation.id}-sample`): Html {
+  return copyable(name, sampleTextOf(operation, base), html`data-sample="${operation.id}"`);
+}
+
+/** A request of the operation, as its example says, for curl. */
+export function sampleTextOf(operation: DeclaredOperation, base: string): string {
+  const { method, path, access, body } = operation;
+  const parameters = inputsOf(operation).map((input) => ({ ...input, value: inSample(input) }));
+  const call = buildRequest(
+    { base, method, path, type: bodyTypeOf(operation), key: access.name === "key" ? KEY_PLACEHOLDER : "" },
+    [...parameters.filter(({ place }) => place !== "body"), {
+      name: "body",
+      place: "body",
+      value: exampleOf(body),
+    }],
+  );
+  return sample("curl", call);
+}
+
+/** What a sample has for an input: of those that may be left out, only a key for retries. */
+function inSample({ name, place, schema }: InputMember): string {
+  if (place === "path") return String(schema.examples?.[0] ?? 1);
+  return name === "Idempotency-Key" ? FRESH : "";
 }
 
 /** An attribute for the script, unless its value is empty. */
@@ -127,39 +148,50 @@ function errorRow({ code, status, means, todo }: ErrorKind, attributes?: Content
 const SENT: Readonly<Record<string, string>> = { Prefer: "handling=strict" };
 
 /** A parameter. The script makes a field of the console from it. */
-function parameter({ name, place, isRequired, schema }: InputMember): Html {
+function parameter(input: InputMember, told: Set<string>): Html {
+  const { name, place, isRequired, schema } = input;
   const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum;
   const attributes = [
     attribute("place", place),
     attribute("choices", choices?.join(" ")),
     attribute("value", SENT[name]),
+    attribute("usual", inSample(input)),
     attribute("absent", isRequired ? "required" : String(schema.default ?? "")),
   ];
-  return field(name, { json: schema, definitions: {} }, isRequired && "required", undefined, attributes);
+  const term = termOf(name, { json: schema, definitions: {} }, isRequired && "required");
+  return row(term, noted(schema, told), attributes);
 }
 
-/** The fields of an object or of the objects in a list, each with a mark: for one that is required, or for one that is not. */
-function fieldsOf(schema: Described, marks: readonly [required: string, other: string]): Content {
+/**
+ * The fields of an object or of the objects in a list, each with a mark: for one that is required, or for one that is
+ * not.
+ */
+function fieldsOf(
+  schema: Described,
+  marks: readonly [required: string, other: string],
+  told: Set<string>,
+): Content {
   const { definitions, ignored = [] } = schema;
   const { properties = {}, required = [], items } = resolved(schema);
-  if (items) return fieldsOf({ json: items, definitions }, marks);
+  if (items) return fieldsOf({ json: items, definitions }, marks, told);
   const settable = Object.entries(properties).filter(([name]) => !ignored.includes(name));
   const fields = settable.map(([name, json]) => {
     const own = { json, definitions };
-    return field(name, own, marks[required.includes(name) ? 0 : 1], fieldsOf(own, marks));
+    const term = termOf(name, own, marks[required.includes(name) ? 0 : 1]);
+    return row(term, [noted(resolved(own), told), fieldsOf(own, marks, told)]);
   });
   return list(fields);
 }
 
-function field(
-  name: string,
-  schema: Described,
-  mark: string | false,
-  more: Content,
-  attributes?: Content,
-): Html {
-  const term = html`<code>${name}</code> <i>${typeOf(schema)}</i> ${mark && html`<em>${mark}</em>`}`;
-  return row(term, [inline(resolved(schema).description ?? ""), more], attributes);
+/** A description. What follows its first sentence stands only where it is told first. */
+function noted({ description = "" }: Schema["json"], told: Set<string>): Content {
+  const isKnown = told.has(description);
+  told.add(description);
+  return inline(isKnown ? description.replace(/(?<=\.)\s[^]*$/, "") : description);
+}
+
+function termOf(name: string, schema: Described, mark: string | false): Html {
+  return html`<code>${name}</code> <i>${typeOf(schema)}</i> ${mark && html`<em>${mark}</em>`}`;
 }
 
 function list(rows: readonly Html[]): Content {
@@ -182,7 +214,7 @@ export function exampleOf(schema: Schema | undefined, indent = 2): string {
 }
 
 /** Type, bounds and default of a value in words. */
-function typeOf(schema: Described): string {
+export function typeOf(schema: Described): string {
   const { type, format, enum: values, items, ...json } = resolved(schema);
   const [name = "", ...others] = [type ?? []].flat();
   const own = items ? `list of ${typeOf({ json: items, definitions: schema.definitions })}` : format ?? name;

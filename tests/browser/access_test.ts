@@ -1,35 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import axe, { type AxeResults } from "axe-core";
 import { wcagContrast } from "culori";
-import type { Page } from "playwright-core";
 import { IDS, LIST, PATH, SHIPPED } from "../process/shipped.ts";
+import { check, checkFit } from "./axe.ts";
 import { answer, call, paste, PHONE, press, race, shows, signUp, SIZES, test } from "./browser.ts";
 import { until, visit, WIDE } from "./browser.ts";
-
-/** The rules of axe for WCAG 2 up to level AAA, and for good practice. */
-const RULES = ["wcag2a", "wcag2aa", "wcag2aaa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-
-/** Asserts that axe finds nothing, and that nothing scrolls sideways. Most states differ only in the console. */
-async function check(page: Page, state: string, within = "#console", without: string[] = []): Promise<void> {
-  await page.evaluate(axe.source);
-  const results = await page.evaluate(async ([within, values, without]) => {
-    // What a sticky row covers by chance is too small a target.
-    for (const scroller of [window, document.querySelector("#console")]) scroller?.scrollTo(0, 0);
-    await Promise.all(document.getAnimations().map(({ finished }) => finished));
-    const rules = Object.fromEntries(without.map((id) => [id, { enabled: false }]));
-    return await globalThis.axe.run(within, { runOnly: { type: "tag", values }, rules });
-  }, [within, RULES, without] as const);
-  const found = results.violations.map(({ id, nodes: [first] }) =>
-    `${id}: ${first?.html} ${first?.failureSummary}`
-  );
-  assertEquals([state, ...found], [state]);
-  await checkFit(page, state);
-}
-
-/** Asserts that nothing scrolls sideways. */
-async function checkFit(page: Page, state: string): Promise<void> {
-  assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), state);
-}
 
 /** Colours of texts and prints in a hue, each after its name and its ground. */
 function colours(hue: number): string[][] {
@@ -82,7 +56,7 @@ for (const colorScheme of ["light", "dark"] as const) {
         await check(page, "contents", "nav");
         await page.keyboard.press("Escape");
         const targets = page.locator(
-          ":is(main, #bar) :is(button, summary, input:not([type=radio]), select):visible",
+          ":is(main, #bar) :is(button, summary, input, select):visible",
         );
         const small = await targets.evaluateAll((all) =>
           all.filter((target) => Math.round(target.getBoundingClientRect().height) < 44).map(({ id }) => id)
@@ -125,6 +99,13 @@ for (const colorScheme of ["light", "dark"] as const) {
     await page.locator(`#contents [href="#${IDS.get}"]`).click();
     assertEquals(new URL(page.url()).hash, `#${IDS.get}`);
     await checkFit(page, "no script");
+    for (const [width, height] of SIZES) {
+      await page.setViewportSize({ width, height });
+      const at = await page.locator("h1, #start-title").evaluateAll((all) =>
+        all.map((head) => head.getBoundingClientRect().x)
+      );
+      assertEquals([width, at[0]], [width, at[1]]);
+    }
   });
 }
 
@@ -221,8 +202,17 @@ Deno.test("page has seven sizes of type that follow the reader's own, and is rea
     const { page } = visitor;
     await signUp(page);
     await page.emulateMedia({ media: "print" });
-    const closed = page.locator("article details:not([open]) dl");
-    assert(await closed.evaluateAll((all) => all.length > 0 && all.every((list) => list.checkVisibility())));
+    const shown = await page.locator("article details > :not(summary, .tools)").evaluateAll((all) =>
+      all.map((part) => [part.checkVisibility(), part.matches(".errors > *")])
+    );
+    assert(shown.length > 40 && shown.every(([isShown, isOfErrors]) => isShown !== isOfErrors));
+    if (rootSize === 16) {
+      const margin = { top: "1cm", right: "1cm", bottom: "1cm", left: "1cm" };
+      const pages = new TextDecoder("latin1").decode(await page.pdf({ format: "A4", margin })).match(
+        /\/Type \/Page\b/g,
+      );
+      assert(pages && pages.length <= 18, `${pages?.length} pages`);
+    }
     await shows(page, { ":is(#console, nav):visible": [] });
     await page.emulateMedia({ media: "screen" });
     const sizes = await page.locator("body :not(script, option, optgroup)").evaluateAll((all) =>
@@ -246,9 +236,27 @@ test("page tells prints apart by form with forced colours", { forcedColors: "act
     })
   );
   assertEquals(new Set(looks).size, 5, looks.join("\n"));
+  const [locked, ready] = await page.locator("#race, #to-make, #send").evaluateAll((buttons) =>
+    ["[aria-disabled]", ":not([aria-disabled])"].map((state) =>
+      buttons.filter((button) => button.matches(state)).map((button) => getComputedStyle(button).color)
+    )
+  );
+  assertEquals([locked?.length, locked?.filter((color) => ready?.includes(color))], [1, []]);
+});
+
+test("page keeps its logo beside a long title, and Send as wide as its text", async ({ page }) => {
+  const sizes = await page.evaluate(() => {
+    for (const home of document.querySelectorAll(".home")) {
+      home.append(" of an office with a name of many words");
+    }
+    const send = document.querySelector("#send");
+    send?.replaceChildren("Wait 100 min");
+    const logo = document.querySelector("nav .home svg")?.getBoundingClientRect();
+    return [logo?.width, logo?.height, (send?.scrollWidth ?? 0) > (send?.clientWidth ?? 0)];
+  });
+  assertEquals(sizes, [28, 28, false]);
 });
 
 declare global {
-  var axe: { run(within: string, options: object): Promise<AxeResults> };
   var changes: number;
 }

@@ -15,13 +15,15 @@ export interface VisitOptions extends BrowserContextOptions {
   readonly start?: () => Promise<AsyncDisposable & { readonly origin: string }>;
   /** Variables of the service of the checkout. */
   readonly variables?: Readonly<Record<string, string>>;
+  /** Path of the page. */
+  readonly path?: string;
   /** Size of the reader's type, in px. */
   readonly rootSize?: number;
 }
 
 /** Starts a service and opens its page in an own browser. Firefox, which Playwright drives by WebDriver BiDi, cannot emulate media features. */
 export async function visit(
-  { browser: name = "chromium", rootSize = 16, variables, start, ...options }: VisitOptions = {},
+  { browser: name = "chromium", rootSize = 16, variables, start, path = "/", ...options }: VisitOptions = {},
 ) {
   const { colorScheme, forcedColors } = options;
   const launching = name === "chromium"
@@ -51,7 +53,7 @@ export async function visit(
   page.on("request", (request) => {
     if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== origin) noise.push(request.url());
   });
-  await page.goto(`${origin}/`);
+  await page.goto(origin + path);
   return {
     ...{ page, origin, noise },
     async [Symbol.asyncDispose]() {

@@ -32,7 +32,7 @@ for (const browser of ["chromium", "firefox"] as const) {
     const ofItem = ["Get", "Update", "Delete"].map((verb) => `${verb} ${SHIPPED.nouns.an}`);
     await shows(page, {
       "#message": /These forms have its id and ETag now\.$/,
-      "#next button": [...ofItem, "Repeat exactly", "Copy"],
+      "#next button:visible": [...ofItem, "Repeat exactly", "Copy"],
     });
     await press(page, "Repeat exactly");
     await until(page, "#message", "A replay of the first response");
@@ -41,7 +41,7 @@ for (const browser of ["chromium", "firefox"] as const) {
     await shows(page, { "#message": SHIPPED.get ? /Deprecated: works until \d+ \w+ \d{4}\.$/ : /./ });
     assertEquals(await call(page, IDS.delete), "204");
     await page.locator("#send").click();
-    await shows(page, { "#message": new RegExp(`^${SHIPPED.id} is missing`), "#next button": [ADD] });
+    await shows(page, { "#message": new RegExp(`^${SHIPPED.id} is missing`), "#next button:visible": [ADD] });
     assertEquals(noise, []);
   });
 
@@ -57,7 +57,7 @@ for (const browser of ["chromium", "firefox"] as const) {
     assertEquals(await prints(page), { other: 1, ok: 1, bad: 1, "": 57 });
     await shows(page, {
       "#legend > span:visible": ["1 ok", "1 failed", "1 by others"],
-      "#next button": [ADD, "Copy"],
+      "#next button:visible": [ADD, "Copy"],
       "#race-note": "The race sends the 57 that are left and 12 more at once.",
     });
     await race(page);
@@ -69,20 +69,73 @@ for (const browser of ["chromium", "firefox"] as const) {
       "#send": /^Wait \d+ s$/,
     });
     assertEquals([await prints(page), await place()], [{ other: 1, ok: 58, bad: 1, refused: 12 }, before]);
-    const delays = await page.locator("#strip svg").evaluateAll((all) =>
-      all.map((print) => parseFloat((print as SVGElement).style.transitionDelay || "0"))
-    );
-    assert(Math.max(...delays) > 100 && Math.max(...delays) <= 500, `${delays}`);
     let sent = 0;
     page.on("request", () => sent++);
     await page.locator("#race").press("Enter");
     await page.locator("#send").press("Enter");
     assertEquals([sent, await text(page, "#race-note")], [0, "Race again in the next minute."]);
+    await page.locator("#prints .bad").hover();
+    await shows(page, { "#pointed": new RegExp(`^404 ${LIST}/7 \\d+ ms$`) });
+    await page.locator("#prints .bad").click();
+    await shows(page, { "#head .status": "404" });
+    await page.locator("#refused svg").first().click();
+    await shows(page, { "#head .status": "429" });
     await page.locator("#log summary").click();
-    await page.locator("#entries button", { hasText: `${LIST}/7, 404` }).click();
+    await page.locator("#entries button", { hasText: `404 ${LIST}/7` }).click();
     await shows(page, { "#head .status": "404" });
   });
 }
+
+test("page draws prints as answers of a race arrive, and names the processes that gave them", async ({ page }) => {
+  await roomInMinute();
+  await signUp(page);
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  let count = 0;
+  await page.route(`**${PATH}?limit=1`, async (route) => {
+    const index = count++;
+    if (index >= 8) await released;
+    const response = await route.fetch();
+    const id = `aaaaaaaa-000${index % 3}-${index}`;
+    await route.fulfill({ response, headers: { ...response.headers(), "x-request-id": id } });
+  });
+  await page.locator("#race").click();
+  await page.waitForFunction(() => document.querySelectorAll("#prints .ok").length === 9);
+  assertEquals([await prints(page), await page.locator("#console[aria-busy]").count()], [
+    { ok: 9, "": 51 },
+    1,
+  ]);
+  release();
+  await page.locator("[data-kind=race]").waitFor();
+  await shows(page, { "#message": /\. 59 admitted by 3 processes: \d+, \d+, \d+\.$/ });
+});
+
+test("page keeps sixty refused requests in one row, in the grid of the others", async ({ page }) => {
+  await signUp(page);
+  const usedUp = { ...limited("r=0;t=40", "r=900;t=10800", "40"), "x-ratelimit-reset": "9999999999" };
+  await answer(page, `${PATH}?limit=1`, [429, "rate_limit_minute", "The limit is used up.", usedUp]);
+  await race(page);
+  assertEquals((await prints(page))["refused"], 60);
+  for (const [width, height] of [[320, 568], [390, 844], [1280, 800]] as const) {
+    await page.setViewportSize({ width, height });
+    const [console, row, hidden, refused, admitted] = await page.locator("#console").evaluate((console) => {
+      const size = (selector: string) => console.querySelector(selector)?.getBoundingClientRect();
+      const [row, ...prints] = ["#refused", "#refused svg", "#prints svg:last-child"].map(size);
+      const tops = [...console.querySelectorAll("#refused svg")].map((print) =>
+        print.getBoundingClientRect().top
+      );
+      const isHidden = tops.filter((top) => top > (row?.bottom ?? 0) - 1).length;
+      const sizes = [row?.height, isHidden, ...prints.map((print) => print?.width)];
+      return [console.scrollWidth - console.clientWidth, ...sizes];
+    });
+    assertEquals([width, console, hidden], [width, 0, 40]);
+    // Requests of others are drawn at 60 %.
+    const [height0, width0, full] = [row ?? 0, refused ?? 0, (admitted ?? 0) / 0.6];
+    assert(
+      full > 12 && Math.abs(width0 - full) < 0.1 && height0 < full,
+      `${width}: ${[height0, width0, full]}`,
+    );
+  }
+});
 
 Deno.test("page races a larger plan in several rounds, and says so", async () => {
   await roomInMinute();
@@ -93,7 +146,8 @@ Deno.test("page races a larger plan in several rounds, and says so", async () =>
   await shows(page, {
     "#left": "299 of 300 left",
     "#race-note": "299 are left. The race sends 200 at once: race again for the rest.",
-    "#prints[aria-label$='One print stands for 5 requests.']": true,
+    "#prints[aria-label$='One print is 5 requests.']": true,
+    "#per": "One print is 5 requests",
   });
   await race(page);
   await shows(page, {
@@ -211,15 +265,104 @@ test("page keeps the key in the tab, shows it whole once, and warns before it is
   assertEquals(kept, ["{}", "", ""]);
   assertEquals(await call(page, IDS.list), "200");
   await page.locator("#code > summary").click();
-  for (const language of ["Python", "JavaScript", "curl"]) {
-    await page.getByRole("radio", { name: language }).check();
-    await shows(page, { "#sample": /Bearer YOUR_KEY/ });
-  }
   await press(page, "Copy the code");
   await until(page, "#news", "Copied");
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   const start = `curl -i '${origin}${PATH}' \\\n  -H 'Authorization: Bearer ${key}'`;
   assertEquals(copied.slice(0, start.length), start);
+});
+
+test("page writes all samples in one language, which it remembers, with a new key each time", async ({ page }) => {
+  await signUp(page);
+  await page.locator("#code > summary").click();
+  const sample = page.locator("#sample");
+  const inReference = `#${IDS.create}-sample`;
+  for (
+    const [name, start] of [["python", "import json\nimport uuid\n"], [
+      "javascript",
+      "const response = ",
+    ]] as const
+  ) {
+    await page.locator(`#${IDS.create} select.link`).selectOption(name);
+    await choose(page, IDS.create);
+    const [shown, own] = [await sample.textContent(), await text(page, inReference)];
+    assertEquals([shown, shown?.startsWith(start)], [own, true]);
+    assertEquals(await page.locator("#start select.link").first().inputValue(), name);
+  }
+  assert((await text(page, inReference)).includes('"Idempotency-Key": crypto.randomUUID(),'));
+  await page.reload();
+  assert((await text(page, "#first-call")).startsWith("const response = await fetch("));
+  await choose(page, IDS.create);
+  assertEquals(await call(page), "201");
+  await choose(page, IDS.update);
+  await page.locator("#code > summary").click();
+  assertEquals((await sample.textContent())?.includes("If-Match"), false);
+  await page.locator(`#form-${IDS.update} details > summary`).click();
+  await page.locator(`#form-${IDS.update} [name=If-Match]`).fill('"mine"');
+  await until(page, "#sample", `"If-Match": '"mine"'`);
+  await choose(page, IDS.create);
+  await page.locator(`#form-${IDS.create} details > summary`).click();
+  await page.locator(`#form-${IDS.create} [name=Idempotency-Key]`).fill("mine");
+  await until(page, "#sample", `"Idempotency-Key": "mine"`);
+});
+
+test("page has samples in each language that run as they are, and send the same", async ({ page, origin }) => {
+  const arrived: string[] = [];
+  await using server = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {
+    const { pathname, search } = new URL(request.url);
+    const key = request.headers.get("authorization") ?? "";
+    arrived.push([request.method, pathname + search, key, await request.text()].join(" "));
+    return Response.json({ code: "none", message: "None." }, { status: arrived.length % 2 ? 200 : 404 });
+  });
+  const programs = { curl: ["bash", "-c"], javascript: [Deno.execPath(), "eval"], python: ["python3", "-c"] };
+  const sent: string[][] = [];
+  for (const [language, [program = "", ...args]] of Object.entries(programs)) {
+    await page.locator("#start select.link").first().selectOption(language);
+    for (const sample of await page.locator("article [data-sample]").allTextContents()) {
+      const code = sample.replaceAll(origin, `http://127.0.0.1:${server.addr.port}`);
+      const { success, stderr } = await new Deno.Command(program, { args: [...args, code] }).output();
+      assertEquals([success, new TextDecoder().decode(language === "curl" ? undefined : stderr)], [true, ""]);
+    }
+    sent.push(arrived.splice(0));
+  }
+  const endpoints = await page.locator("article > .line").evaluateAll((lines) =>
+    lines.map((line) =>
+      [...line.querySelectorAll(":scope > b, :scope > code")].map((part) => part.textContent)
+    )
+  );
+  assertEquals(sent.slice(1), [sent[0], sent[0]]);
+  assertEquals(sent[0]?.length, endpoints.length);
+  for (const [index, [method = "", path = ""]] of endpoints.entries()) {
+    assertMatch(sent[0]?.[index] ?? "", new RegExp(`^${method} ${path.replaceAll(/\{\w+\}/g, "[^/]+")}[ ?]`));
+  }
+});
+
+test("page marks the field that an error names, and sends with Ctrl and Enter", async ({ page }) => {
+  await signUp(page);
+  assertEquals(await call(page, IDS.list, { limit: "0" }), "400");
+  const limit = page.locator(`#form-${IDS.list} [name=limit]`);
+  await shows(page, { [`#form-${IDS.list} [aria-invalid]`]: "" });
+  assertEquals(await limit.getAttribute("aria-invalid"), "true");
+  await limit.fill("5");
+  assertEquals(await limit.getAttribute("aria-invalid"), null);
+  await choose(page, IDS.create);
+  const body = page.locator(`#form-${IDS.create} [name=body]`);
+  await body.fill(`{"${textField("Rex")}":""}`);
+  await body.press("Control+Enter");
+  await until(page, "#head .status", "400");
+  assertEquals(await body.getAttribute("aria-invalid"), "true");
+  await body.fill(ITEM);
+  await body.press("Control+Enter");
+  await until(page, "#head .status", "201");
+});
+
+test("page offers to copy a new key with its first answer, on a phone", PHONE, async ({ page }) => {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const key = await signUp(page);
+  assertEquals((await page.locator("#next button:visible").allTextContents())[0], "Copy your key");
+  await page.locator("#next button").first().tap();
+  await until(page, "#key-note", "The key stays in this tab.");
+  assertEquals(await page.evaluate(() => navigator.clipboard.readText()), key);
 });
 
 test("page adds a key without using it, and revokes it", async ({ page }) => {
@@ -228,8 +371,8 @@ test("page adds a key without using it, and revokes it", async ({ page }) => {
 
   assertEquals(await call(page, "addKey"), "201");
   await shows(page, {
-    "#message": /^Copy the added key: it is shown only now\. .* These forms have its id now\.$/,
-    "#next button": ["Copy", "Revoke an added key", "Copy"],
+    "#message": /^Copy the key: it is shown only now\. .* These forms have its id now\.$/,
+    "#next button:visible": ["Copy the added key", "Revoke an added key", "Copy"],
     "#key": key,
   });
   const { id, apiKey } = JSON.parse(await text(page, "#body"));
@@ -292,26 +435,61 @@ for (const [name, options] of [["a wide screen", WIDE], ["a phone", PHONE]] as c
   });
 }
 
-test("page's contents only scroll, filter by words and codes, and close", PHONE, async ({ page, origin }) => {
-  await page.getByRole("button", { name: "Contents" }).tap();
-  await page.locator("#filter").fill("if-match");
-  const links = page.locator("#contents li > a:not([href*='-']):visible");
-  const found = await links.evaluateAll((all) => all.map((link) => link.getAttribute("href")));
-  assertEquals(found, [`#${IDS.update}`, `#${IDS.delete}`]);
-  await page.locator("#filter").fill("nothing like this");
-  await shows(page, { "#contents li > a:visible": [], "#unfound": true });
-  await page.locator("#filter").fill("");
-  const operation = page.locator("#operation");
-  const chosen = await operation.inputValue();
-  await page.locator(`#contents [href="#${IDS.delete}"]`).tap();
-  await page.waitForFunction(
-    (id) => Math.abs(document.getElementById(id)?.getBoundingClientRect().top ?? 999) < 100,
-    IDS.delete,
-  );
-  await shows(page, { "#contents": false });
-  assertEquals(await operation.inputValue(), chosen);
-  await page.goto(`${origin}/#rotateKey`);
-  await page.reload();
-  assertEquals(await operation.inputValue(), "rotateKey");
-  assert((await text(page, "#call-curl, #first-call")).startsWith(`curl -i '${origin}${PATH}'`));
+for (const options of [WIDE, PHONE]) {
+  const width = `${options.viewport.width} px wide`;
+  test(`page is at one place: contents, text and console, ${width}`, options, async ({ page, origin }) => {
+    const opens = async (id: string) => {
+      if (options === PHONE) await press(page, "Contents");
+      await page.locator(`#contents [href="#${id}"]`).click();
+      await page.locator(`#contents [aria-current][href="#${id}"]`).waitFor({ state: "attached" });
+      await shows(page, { "#contents": options === WIDE });
+    };
+    const isAt = async (id: string, status: string) => {
+      assertEquals([await page.locator("#operation").inputValue(), new URL(page.url()).hash], [id, `#${id}`]);
+      await shows(page, { [`#form-${id}`]: true, "#head": `${status} an example, until you send` });
+    };
+    await roomInMinute();
+    await signUp(page);
+    await opens(IDS.create);
+    await isAt(IDS.create, "201");
+    await choose(page, "getUsage");
+    await isAt("getUsage", "200");
+    await opens("limits");
+    assertEquals(await page.locator("#operation").inputValue(), "getUsage");
+    await opens(IDS.update);
+    await page.goBack();
+    await page.goBack();
+    await isAt("getUsage", "200");
+    await page.locator("#log summary").click();
+    await page.locator("#entries button").click();
+    await shows(page, { "#head .status": "200" });
+    await page.goto(`${origin}/#rotateKey`);
+    assertEquals(await page.locator("#operation").inputValue(), "rotateKey");
+    assert((await text(page, "#first-call")).startsWith(`curl -i '${origin}${PATH}'`));
+  });
+}
+
+test("page finds operations by statuses, codes, headers and text, and counts them", async ({ page }) => {
+  const find = async (words: string) => {
+    await page.locator("#filter").fill(words);
+    const links = page.locator("#contents li > a:visible");
+    return await links.evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+  };
+  await page.keyboard.press("/");
+  await shows(page, { "#filter:focus": true });
+  await page.keyboard.type("/");
+  assertEquals(await page.locator("#filter").inputValue(), "/");
+  assertEquals((await find("if-match")).filter((href) => !/-|errors/.test(href ?? "")), [
+    `#${IDS.update}`,
+    `#${IDS.delete}`,
+  ]);
+  for (const words of ["429", "rate_limit_day", "retry-after", "JSON.parse"]) {
+    const found = await find(words);
+    assert(found.length > 0, words);
+    await shows(page, { "#found": new RegExp(`^${found.length} of \\d+$`) });
+  }
+  assertEquals(await find("nothing like this"), []);
+  await shows(page, { "#found": "Nothing matches." });
+  assert((await find("")).length > 20);
+  await shows(page, { "#found": "" });
 });

@@ -1,15 +1,24 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import fc from "fast-check";
-import { printsOf, raceOf, standingOf, usageAfter, usageAt } from "../../src/page/script/limits.js";
+import { raceTold, stepsOf, toldOf } from "../../src/page/script/answer.js";
+import {
+  printsOf,
+  processesOf,
+  raceOf,
+  standingOf,
+  usageAfter,
+  usageAt,
+} from "../../src/page/script/limits.js";
 import {
   buildRequest,
   duration,
+  durationInWords,
   jsonPieces,
   nextCursor,
   readProblem,
-  sample,
   targetOf,
 } from "../../src/page/script/request.js";
+import { FRESH, sample } from "../../src/page/script/sample.js";
 import { lacks } from "../support/programs.ts";
 
 const base = "http://localhost:8000";
@@ -42,27 +51,68 @@ Deno.test("buildRequest() omits empty fields, encodes those in the URL, and keep
 
 const PROGRAMS = { curl: ["bash", "-c"], javascript: [Deno.execPath(), "eval"], python: ["python3", "-c"] };
 const ABSENT = { curl: lacks("bash", "curl"), javascript: false, python: lacks("python3") };
+const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 for (const language of ["curl", "javascript", "python"] as const) {
   const [program = "", ...args] = PROGRAMS[language];
-  const name = `sample() returns a ${language} program that sends the request as it is`;
-  Deno.test({ name, ignore: ABSENT[language] }, async () => {
-    const { promise: arrived, resolve } = Promise.withResolvers<unknown>();
-    const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-    await using server = Deno.serve(options, async (request) => {
-      const names = ["authorization", "content-type", "idempotency-key"];
-      const sent = names.map((name) => request.headers.get(name));
-      resolve([request.method, new URL(request.url).pathname, ...sent, await request.text()]);
-      return new Response("fine");
-    });
-    const call = buildRequest({ ...CREATE, base: `http://127.0.0.1:${server.addr.port}` }, FIELDS);
-
-    const command = new Deno.Command(program, { args: [...args, sample(language, call)] });
+  const run = async (call: Parameters<typeof sample>[1]) => {
+    // The command is not everywhere.
+    const before = language === "curl" ? "uuidgen() { cat /proc/sys/kernel/random/uuid; }\n" : "";
+    const command = new Deno.Command(program, { args: [...args, before + sample(language, call)] });
     const { success, stdout } = await command.output();
+    return [success, new TextDecoder().decode(stdout).trim()] as const;
+  };
 
-    assertEquals([success, new TextDecoder().decode(stdout).trim().slice(-4)], [true, "fine"]);
-    assertEquals(await arrived, ["POST", "/v1/things", ...call.headers.map(([, value]) => value), BODY]);
+  Deno.test({
+    name: `sample() returns a ${language} program that sends the request as it is, with a new key each time`,
+    ignore: ABSENT[language],
+    async fn() {
+      const arrived: unknown[][] = [];
+      const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+      await using server = Deno.serve(options, async (request) => {
+        const names = ["authorization", "content-type", "idempotency-key"];
+        const sent = names.map((name) => request.headers.get(name));
+        arrived.push([request.method, new URL(request.url).pathname, ...sent, await request.text()]);
+        const problem = { code: "used_up", message: "Wait." };
+        return arrived.length === 2 ? Response.json(problem, { status: 429 }) : new Response("fine");
+      });
+      const base = `http://127.0.0.1:${server.addr.port}`;
+      const typed = buildRequest({ ...CREATE, base }, FIELDS);
+      const plain = '{\n  "name": "O\'Hammer",\n  "weight": 9223372036854775807\n}';
+      const fresh = [["Idempotency-Key", "header", FRESH], ["body", "body", plain]].map((
+        [name = "", place = "", value = ""],
+      ) => ({
+        ...{ name, place, value },
+      }));
+
+      const [first, second] = [await run(typed), await run(buildRequest({ ...CREATE, base }, fresh))];
+      await run(buildRequest({ ...CREATE, base }, fresh));
+      const [read] = await run({ method: "GET", url: `${base}/v1/things?a=b`, headers: [], body: "" });
+
+      assertEquals([first[0], first[1].slice(-4), read], [true, "fine", true]);
+      assertMatch(second[1], language === "python" ? /^429 used_up Wait\.$/ : /429[^]*used_up/);
+      assertEquals(arrived[0], ["POST", "/v1/things", ...typed.headers.map(([, value]) => value), BODY]);
+      assertEquals(arrived[1]?.at(-1), plain);
+      const keys = arrived.slice(1, 3).map((sent) => String(sent[4]));
+      for (const key of keys) assertMatch(key, UUID);
+      assert(keys[0] !== keys[1]);
+      assertEquals(arrived[3], ["GET", "/v1/things", null, null, null, ""]);
+      for (const body of ["\\", '"', '"""\\n', "a`b", "${a}", "a\nb\\", `it's`]) {
+        const field = { name: "body", place: "body", value: body };
+        await run(buildRequest({ ...CREATE, base }, [field]));
+        assertEquals(arrived.at(-1)?.at(-1), body);
+      }
+    },
   });
 }
+
+Deno.test("sample() has raw literals, so that one can edit the body", () => {
+  const body = '{\n  "id": 9223372036854775807\n}';
+  const call = buildRequest(CREATE, [{ name: "body", place: "body", value: body }]);
+
+  assert(sample("curl", call).includes(`--data-raw '${body}'`));
+  assert(sample("javascript", call).includes(`body: \`${body}\`,`));
+  assert(sample("python", call).includes(`data="""${body}""".encode(),`));
+});
 
 Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every digit", () => {
   fc.assert(fc.property(fc.jsonValue(), (value) => {
@@ -78,10 +128,12 @@ Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every 
 Deno.test("nextCursor(), readProblem() and duration() read what a response says", () => {
   assertEquals(nextCursor('<http://a/v1/things?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
   assertEquals(nextCursor('<http://a/v1/things?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
-  const none = { code: "", message: "" };
+  const none = { code: "", message: "", field: "" };
   assertEquals(["", "null", "[]", "<html>", '"code"'].map(readProblem), Array(5).fill(none));
   const times = [1, 98_001, 99_001, 5_999_000, 6_000_000, 86_400_000].map(duration);
   assertEquals(times, ["1 s", "99 s", "2 min", "100 min", "2 h", "24 h"]);
+  const words = [1, 2_000, 120_000, 28_800_000].map(durationInWords);
+  assertEquals(words, ["1 second", "2 seconds", "2 minutes", "8 hours"]);
 });
 
 /** A response, by default under limits of 60 requests a minute and 1,000 a day, of which 900 are left. */
@@ -94,7 +146,18 @@ function entry(given = {}) {
     "x-ratelimit-limit": isOfDay ? "1000" : `${limit}`,
     "x-ratelimit-reset": `${isOfDay ? reset + 3_570 : reset}`,
   });
-  const answer = { status, text: "", headers, body: "", ms: 1, code, message: "", newKey: "", wait: 0 };
+  const answer = {
+    status,
+    text: "",
+    headers,
+    body: "",
+    ms: 1,
+    code,
+    message: "",
+    field: "",
+    newKey: "",
+    wait: 0,
+  };
   return { operation: "listThings", call: buildRequest(CREATE, []), answer };
 }
 
@@ -132,15 +195,52 @@ Deno.test("usageAt() has all requests again when a window has ended", () => {
   assertEquals(usageAt(usage, 3_600_000)?.day.left, 1_000);
 });
 
+/** Kinds of prints. */
+function kindsOf(prints: ReturnType<typeof printsOf>["admitted"]) {
+  return prints.map(({ kind }) => kind);
+}
+
+Deno.test("processesOf() counts the answers of each process, if the service itself made the ids", () => {
+  const answered = (id: string) => {
+    const made = entry();
+    made.answer.headers.set("x-request-id", id);
+    return made;
+  };
+  const ids = [
+    "aaaaaaaa-0001-1",
+    "bbbbbbbb-0002-1",
+    "aaaaaaaa-0001-2",
+    "aaaaaaaa-0001-31",
+    "a-b-c",
+    "",
+    "aaaaaaaa-0001-x",
+  ];
+
+  assertEquals(processesOf(ids.map(answered)), [3, 1]);
+  assertEquals(processesOf([]), []);
+});
+
 Deno.test("printsOf() shows other clients' requests first, and several as one print for larger plans", () => {
-  assertEquals(printsOf({ limit: 5, left: 1, entries: entries("ok", "refused", "bad", "refused") }), {
-    admitted: ["other", "other", "ok", "bad", ""],
-    refused: ["refused", "refused"],
-    counts: [2, 1, 1, 2],
-  });
+  const some = entries("ok", "refused", "bad", "refused");
+  const prints = printsOf({ limit: 5, left: 1, entries: some });
+  assertEquals(kindsOf(prints.admitted), ["other", "other", "ok", "bad", ""]);
+  assertEquals([...prints.admitted, ...prints.refused].map(({ entry }) => entry && some.indexOf(entry)), [
+    ...[undefined, undefined, 0, 2, undefined],
+    ...[1, 3],
+  ]);
+  assertEquals([kindsOf(prints.refused), prints.counts], [["refused", "refused"], [2, 1, 1, 2]]);
   const many = entries("ok", "bad", ...Array(5).fill("ok"), ...Array(6).fill("refused"));
   const { admitted, refused } = printsOf({ limit: 300, left: 288, entries: many });
-  assertEquals([admitted.length, refused.length, ...admitted.slice(0, 4)], [60, 2, "other", "bad", "ok", ""]);
+  assertEquals([admitted.length, refused.length, ...kindsOf(admitted.slice(0, 4))], [
+    60,
+    2,
+    "other",
+    "bad",
+    "ok",
+    "",
+  ]);
+  const most = printsOf({ limit: 60, left: 0, entries: entries(...Array(99).fill("refused")) });
+  assertEquals([most.refused.length, most.counts[0]], [60, 99]);
   const huge = printsOf({ limit: 2 ** 53, left: 2 ** 52, entries: entries(...Array(2_000).fill("refused")) });
   assert(huge.admitted.length + huge.refused.length <= 120);
 });
@@ -173,4 +273,103 @@ Deno.test("raceOf() sends a few more than are left and at most 200, or says why 
   assertEquals(race(58, 900, 60, false, "refused"), [0, "Race again in the next minute."]);
   assertEquals(race(58, 900, 60, true), [0, "Race again after the ban."]);
   assertEquals(raceOf(undefined, false), [0, "Race after your first request."]);
+});
+
+/** What the page knows of a request. */
+const KNOWN = {
+  ...{
+    meaning: "A list",
+    advice: "Try again after Retry-After. Wait longer each time.",
+    sunset: "",
+    path: "/v1/things",
+  },
+  ...{ filled: 0, isAdded: false, isCopied: true },
+};
+
+/** A request, and a response with this text and these headers. */
+function answered(
+  status: number,
+  given: { body?: string; headers?: Record<string, string>; newKey?: string; key?: string },
+) {
+  const made = entry({ status });
+  const { body = "{}", headers = {}, newKey = "", key } = given;
+  for (const [name, value] of Object.entries(headers)) made.answer.headers.set(name, value);
+  const call = key ? { ...made.call, headers: [["Idempotency-Key", key]] } : made.call;
+  return {
+    ...made,
+    call,
+    answer: { ...made.answer, body, newKey, ...readProblem(status < 400 ? "" : body) },
+  };
+}
+
+Deno.test("toldOf() says what a response means, and what is special about it", () => {
+  const told = (given: Parameters<typeof answered>[1], known = {}, status = 200) =>
+    toldOf(answered(status, given), { ...KNOWN, ...known }).message;
+
+  assertEquals(told({ body: "[]" }), "A list. There are none yet.");
+  assertEquals(told({}, { sunset: "5 December 2030" }), "A list. Deprecated: works until 5 December 2030.");
+  assertEquals(
+    told({ headers: { "idempotency-replayed": "true" } }),
+    "A list. A replay of the first response: nothing was created twice.",
+  );
+  assertEquals(
+    told({ headers: { etag: '"a"' } }, { filled: 2 }),
+    "A list. These forms have its id and ETag now.",
+  );
+  assertEquals(
+    told({ newKey: "k" }, { filled: 1, isAdded: true }),
+    "Copy the key: it is shown only now. A list. These forms have its id now.",
+  );
+  assertEquals(told({ newKey: "k" }), "Copy your new key: only this tab has it. A list.");
+  const limited = '{"code":"rate_limit_day","message":"The limit per day is used up. Try again in 28800 s."}';
+  const { message, todo, kind } = toldOf(answered(429, { body: limited }), KNOWN);
+  assertEquals([message, todo, kind], [
+    "The limit per day is used up. Try again in 8 hours.",
+    "Wait longer each time.",
+    "429",
+  ]);
+});
+
+Deno.test("stepsOf() offers what can follow a response", () => {
+  const steps = (status: number, given: Parameters<typeof answered>[1], known = {}) => {
+    const all = stepsOf(answered(status, given), { ...KNOWN, ...known });
+    return Object.entries(all).flatMap(([name, value]) => value ? [name, value] : []);
+  };
+
+  assertEquals(steps(200, {}), []);
+  assertEquals(steps(200, { body: "[]" }, { isCopied: false }), ["copiesKey", true, "adds", true]);
+  assertEquals(steps(404, {}, { path: "/v1/things/{thingId}" }), ["adds", true]);
+  assertEquals(steps(201, { key: "a" }), ["repeats", true]);
+  assertEquals(steps(201, { key: "a", headers: { "idempotency-replayed": "true" } }), []);
+  assertEquals(steps(412, { headers: { etag: '"b"' } }), ["tag", '"b"']);
+  assertEquals(steps(200, { headers: { link: '</v1/things?cursor=9>; rel="next"' } }), ["cursor", "9"]);
+  assertEquals(steps(201, { newKey: "k" }, { isAdded: true }), ["addedKey", "k"]);
+});
+
+Deno.test("raceTold() says that a race was exact, and what came between", () => {
+  const before = usageAfter(undefined, entry({ left: 2 }), 0);
+  assert(before);
+  const told = (kinds: readonly ("ok" | "bad" | "refused")[], usage = {}) => {
+    const sent = entries(...kinds);
+    const { head, message } = raceTold(sent, {
+      before,
+      usage: { ...before, entries: sent, ...usage },
+      ms: 7,
+    });
+    return [head.map(([, text]) => text).join(" "), message];
+  };
+
+  const start = "requests at once in 7 ms, with 2 left:";
+  assertEquals(told(["ok", "ok", "refused"]), [
+    "2 admitted, 1 refused, none over",
+    `3 ${start} exactly 2 can succeed.`,
+  ]);
+  assertEquals(told(["ok", "ok", "ok"])[0], "3 admitted, 0 refused, 1 over");
+  assertEquals(told(["ok"])[1], `1 ${start} all fit.`);
+  assertEquals(
+    told(["ok", "refused", "refused"])[1],
+    `3 ${start} exactly 2 can succeed. Other clients of the account took 1.`,
+  );
+  assertEquals(told(["ok", "ok", "refused"], { entries: [] })[1], `3 ${start} a new minute began meanwhile.`);
+  assertEquals(told(["bad", "bad"])[0], "The race did not take place");
 });

@@ -2,39 +2,31 @@
 /// <reference lib="dom" />
 // The console: makes a key, sends requests, shows what comes back and what is left, and races the limit.
 
+import { raceTold, stepsOf, toldOf } from "./answer.js";
 import {
   all,
+  blame,
   button,
   copyButton,
   create,
-  drawPrints,
   field,
   fields,
   mark,
   on,
-  operations,
+  onSubmit,
   part,
   reveal,
   say,
-  sentences,
   show,
-  showExample,
-  startContents,
-  startForms,
-  startSamples,
   textOf,
+  valuesOf,
   write,
 } from "./document.js";
 import { outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
-import {
-  buildRequest,
-  duration,
-  exchange,
-  KEY_PLACEHOLDER,
-  nextCursor,
-  sample,
-  targetOf,
-} from "./request.js";
+import { drawPrints, nameOf, startPrints } from "./prints.js";
+import { endpointOf, operations, showExample, startContents, startForms, startSamples } from "./reference.js";
+import { buildRequest, duration, exchange, freshKey, targetOf } from "./request.js";
+import { FRESH, KEY_PLACEHOLDER, LANGUAGES, sample } from "./sample.js";
 
 /**
  * @typedef {import("./request.js").Call} Call
@@ -43,13 +35,16 @@ import {
  */
 
 /**
- * What the console knows. All that it shows follows from this. `isWhole` shows the whole key; `waits` has the end of each
- * payer's wait, in ms.
- * @type {{ form: string, key: string, isWhole: boolean, isCopied: boolean, fault: string, isBusy: boolean,
+ * What the console knows. All that it shows follows from this. `isWhole` shows the whole key; `waits` has the end of
+ * each payer's wait, in ms.
+ * @type {{ operation: string, language: string, form: string, key: string, isWhole: boolean, isCopied: boolean,
+ *   fault: string, isBusy: boolean,
  *   usage?: import("./limits.js").Usage | undefined, logged?: readonly Entry[], bannedUntil: number,
  *   waits: Record<string, number>, timer?: ReturnType<typeof setTimeout> }}
  */
 export const state = {
+  operation: "",
+  language: "curl",
   form: "",
   key: "",
   isWhole: false,
@@ -67,7 +62,7 @@ export function draw() {
   drawRequest();
   if (!state.isBusy) {
     drawLimits(now);
-    drawWait("send", "Send", payerOf(chosen()), now);
+    drawWait("send", "Send", payerOf(state.operation), now);
     drawWait("make", "Make a key and call", "address", now);
   }
   clearTimeout(state.timer);
@@ -92,11 +87,17 @@ export function drawKey() {
   }
 }
 
-/** The key that the tab keeps, after this one is put there; empty if the browser allows no storage. @param {string} [key] */
-export function kept(key) {
+/**
+ * What is kept under a name, after this value is put there: the key by the tab, and the language by the browser. Empty
+ * if the browser allows no storage.
+ * @param {"key" | "language"} name
+ * @param {string} [value]
+ */
+export function kept(name, value) {
   try {
-    if (key !== undefined) sessionStorage.setItem("key", key);
-    return sessionStorage.getItem("key") ?? "";
+    const storage = name === "key" ? sessionStorage : localStorage;
+    if (value !== undefined) storage.setItem(name, value);
+    return storage.getItem(name) ?? "";
   } catch {
     return "";
   }
@@ -105,7 +106,7 @@ export function kept(key) {
 /** Uses this key from now on; none if it is empty. @param {string} key */
 export function adopt(key, isNew = false) {
   Object.assign(state, { key, isWhole: isNew, isCopied: !isNew, fault: "", form: key ? "held" : state.form });
-  kept(key);
+  kept("key", key);
 }
 
 /** Drops what is known about the limits of an account. */
@@ -164,11 +165,6 @@ export async function callFirst() {
   say(`${textOf("#key-note")} ${textOf("#news")}`);
 }
 
-/** The operation that is chosen. */
-export function chosen() {
-  return field("#operation").value;
-}
-
 /** The fields of an operation. @param {string} operation */
 export function fieldsOf(operation, selector = "[name]") {
   return fields(`#form-${operation} ${selector}`);
@@ -182,7 +178,7 @@ export function setField(operation, name, value) {
 /** The operations of the collection that an operation belongs to. @param {string} operation */
 export function siblingsOf(operation) {
   /** @param {string} id */
-  const collectionOf = (id) => part(id).dataset.path?.replace(/\/\{\w+\}$/, "");
+  const collectionOf = (id) => endpointOf(id).path.replace(/\/\{\w+\}$/, "");
   return operations().filter((other) => collectionOf(other) === collectionOf(operation));
 }
 
@@ -197,19 +193,30 @@ export function payerOf(operation) {
   return spared ?? (access === "key" ? state.key || "keyless" : access);
 }
 
-/** A request of an operation, by default as its form says. @param {string} operation @param {readonly { name: string, place: string, value: string }[]} [given] */
+/**
+ * A request of an operation, by default as its form says.
+ * @param {string} operation
+ * @param {readonly { name: string, place: string, value: string }[]} [given]
+ */
 export function callOf(operation, given, key = state.key) {
-  const { method = "", path = "", type = "", access } = part(operation).dataset;
+  const { type = "", access } = part(operation).dataset;
   const base = part("console").dataset.base || location.origin;
-  const own = fieldsOf(operation).map(({ name, value, dataset: { place = "" } }) => ({ name, value, place }));
-  return buildRequest({ base, method, path, type, key: access === "key" ? key : "" }, given ?? own);
+  const target = { base, ...endpointOf(operation), type, key: access === "key" ? key : "" };
+  return buildRequest(target, given ?? valuesOf(`#form-${operation} [name]`));
 }
 
-/** Chooses an operation, and puts it in the address. @param {string} operation */
+/** Chooses an operation, shows its example, and puts it in the address. @param {string} operation */
 export function choose(operation) {
-  field("#operation").value = operation;
+  if (operation !== state.operation) mark(part("answer"), "data-kind", "example");
+  state.operation = field("#operation").value = operation;
   history.replaceState(null, "", `#${operation}`);
   draw();
+}
+
+/** Chooses the operation that the address names, if it names one. */
+export function follow() {
+  const linked = location.hash.slice(1);
+  if (operations().includes(linked)) choose(linked);
 }
 
 /** Chooses an operation, and brings its form into view. @param {string} operation */
@@ -220,7 +227,7 @@ export function turnTo(operation) {
 }
 
 export function drawRequest() {
-  const operation = chosen();
+  const operation = state.operation;
   for (const form of all("#call > fieldset")) mark(form, "hidden", form.id !== `form-${operation}` && "");
   const call = callOf(operation);
   write(part("method"), call.method);
@@ -237,17 +244,70 @@ export function drawRequest() {
   if (part("answer").dataset.kind === "example") showExample(operation);
 }
 
-/** The request as code. @param {string} key */
+/**
+ * The request as code. Headers that the page itself filled in are left out, and a key for retries is new each time.
+ * @param {string} key
+ */
 export function codeOf(key) {
-  return sample(field("[name=language]:checked").value, callOf(chosen(), undefined, key));
+  const given = fieldsOf(state.operation).map(({ name, value, dataset: { place = "", edited } }) => {
+    const isOwn = place === "header" && !edited;
+    return { name, place, value: isOwn ? (name === "Idempotency-Key" ? FRESH : "") : value };
+  });
+  return sample(state.language, callOf(state.operation, given, key));
+}
+
+/** Writes all samples in a language. @param {string} language */
+export function speak(language) {
+  state.language = language in LANGUAGES ? language : "curl";
+  for (const choice of fields("select.link")) choice.value = state.language;
+  for (const shown of all("[data-sample]")) {
+    const id = shown.dataset.sample ?? "";
+    const given = all(`#${id} [data-place]`).map((row) => {
+      const { place = "", usual: value = "" } = row.dataset;
+      return { name: row.getElementsByTagName("code")[0]?.textContent ?? "", place, value };
+    });
+    const body = { name: "body", place: "body", value: part(id).dataset.body ?? "" };
+    write(shown, sample(state.language, callOf(id, [...given, body], KEY_PLACEHOLDER)));
+  }
+  draw();
+}
+
+/** What stands beside code: languages, if it is a sample, and a button that copies it. @param {HTMLElement} code */
+export function toolsOf(code) {
+  if (code.id === "sample") {
+    return [languages(), copyButton("the code", () => codeOf(state.key || KEY_PLACEHOLDER))];
+  }
+  return [...code.dataset.sample ? [languages()] : [], copyButton(code.id, () => code.textContent)];
+}
+
+/** A choice of the language of all samples. */
+export function languages() {
+  const choice = create(
+    "select",
+    "link",
+    ...Object.entries(LANGUAGES).map(([value, label]) => new Option(label, value)),
+  );
+  choice.ariaLabel = "Language";
+  choice.addEventListener("change", ({ target }) => {
+    if (target instanceof HTMLSelectElement) speak(kept("language", target.value) || target.value);
+  });
+  return choice;
 }
 
 /** Gives these fields for an Idempotency-Key new values. @param {Iterable<Field>} fields */
 export function renew(fields) {
-  for (const field of fields) field.value = crypto.getRandomValues(new Uint32Array(4)).join("-");
+  for (const field of fields) {
+    delete field.dataset.edited;
+    field.value = freshKey();
+  }
 }
 
-/** Puts the id and ETag of an item into the forms of its collection. Returns these operations. @param {string} operation @param {string} id @param {string} etag */
+/**
+ * Puts the id and ETag of an item into the forms of its collection. Returns these operations.
+ * @param {string} operation
+ * @param {string} id
+ * @param {string} etag
+ */
 export function fill(operation, id, etag) {
   return siblingsOf(operation).filter((sibling) => {
     const [field] = fieldsOf(sibling, "[data-place=path]");
@@ -270,7 +330,13 @@ export function isWaiting(payer) {
   return waitOf(payer) !== "" || state.isBusy;
 }
 
-/** Shows on a button how long its payer has to wait. `disabled` would take the focus from it. @param {string} id @param {string} label @param {string} payer @param {number} now */
+/**
+ * Shows on a button how long its payer has to wait. `disabled` would take the focus from it.
+ * @param {string} id
+ * @param {string} label
+ * @param {string} payer
+ * @param {number} now
+ */
 export function drawWait(id, label, payer, now) {
   const wait = waitOf(payer, now);
   if (wait === "" && part(id).ariaDisabled) say("You can send again.");
@@ -292,7 +358,13 @@ export async function whileBusy(act) {
   }
 }
 
-/** Sends a request, and notes what its response says about the key and the limits. A rotated key has the limits of the old one, and an added one is not used here. @param {string} operation @param {Call} call @returns {Promise<Entry>} */
+/**
+ * Sends a request, and notes what its response says about the key and the limits. A rotated key has the limits of the
+ * old one, and an added one is not used here.
+ * @param {string} operation
+ * @param {Call} call
+ * @returns {Promise<Entry>}
+ */
 export async function run(operation, call) {
   const payer = payerOf(operation);
   const isOfKey = part(operation).dataset.access === "key" && state.key !== "";
@@ -303,18 +375,24 @@ export async function run(operation, call) {
   if (end > now) state.waits[payer] = end;
   if (isOfKey) state.usage = usageAfter(state.usage, entry, now);
   if (isOfKey && answer.code === "key_banned") state.bannedUntil = end;
-  if (!answer.newKey || !part(operation).dataset.adopts) return entry;
+  if (!answer.newKey || isAdded(entry)) return entry;
   if (!isOfKey) forget();
   adopt(answer.newKey, true);
   return entry;
 }
 
+/** Whether a response has a key beside the one in use. @param {Entry} entry */
+export function isAdded({ operation, answer: { newKey } }) {
+  const { access, ends } = part(operation).dataset;
+  return newKey !== "" && access === "key" && !ends;
+}
+
 /** Sends a request, by default that of the form, and shows the response. */
-export async function send(operation = chosen(), call = callOf(operation)) {
+export async function send(operation = state.operation, call = callOf(operation)) {
   if (isWaiting(payerOf(operation))) return;
   const missing = fieldsOf(operation, "[data-place=path]").find(({ name }) => call.url.includes(`{${name}}`));
   if (missing) {
-    mark(missing, "aria-invalid", "true");
+    blame(`#form-${operation}`, missing.name);
     missing.focus();
     const message = `${missing.name} is missing. If you add one, it is filled in.`;
     return show({ kind: "0", head: [["status", "Not sent"]], message, next: adding(operation) });
@@ -327,13 +405,17 @@ export async function send(operation = chosen(), call = callOf(operation)) {
   reveal(part("head"));
 }
 
-/** Shows a response, and draws its consequences. Only after a lost one, the Idempotency-Key stays, so that it is safe to send again. @param {Entry} entry */
+/**
+ * Shows a response, and draws its consequences. Only after a lost one, the Idempotency-Key stays, so that it is safe to
+ * send again.
+ * @param {Entry} entry
+ */
 export function settle(entry) {
-  const { operation, call: { method }, answer: { status, code, message, body, headers, newKey } } = entry;
+  const { operation, call: { method }, answer: { status, code, message, body, headers } } = entry;
+  blame(`#form-${operation}`, entry.answer.field);
   if (status > 0 && status < 500) renew(fieldsOf(operation, "[name=Idempotency-Key]"));
   const etag = headers.get("etag");
-  const isAdded = newKey !== "" && !part(operation).dataset.adopts;
-  const isItem = isAdded || (etag && (status === 201 || (status === 200 && method === "PATCH")));
+  const isItem = isAdded(entry) || (etag && (status === 201 || (status === 200 && method === "PATCH")));
   const filled = isItem ? fill(operation, JSON.parse(body).id, etag ?? "") : [];
   if (method === "DELETE" && status === 204) fill(operation, "", "");
   showEntry(entry, filled.filter((other) => other !== operation).map(linkTo));
@@ -347,47 +429,36 @@ export function settle(entry) {
 
 /** The way to add an item to the operation's collection, if there is one. @param {string} operation */
 export function adding(operation) {
-  return siblingsOf(operation).filter((other) => part(other).dataset.method === "POST" && other !== operation)
+  return siblingsOf(operation).filter((other) => endpointOf(other).method === "POST" && other !== operation)
     .map(linkTo);
 }
 
-/** Shows a response. @param {Entry} entry @param {readonly HTMLElement[]} [filled] Links to the forms that it filled. */
-export function showEntry({ operation, call, answer }, filled = []) {
-  const { status, text, headers, body, ms, code, message, newKey } = answer;
-  const { sunset, path = "", adopts } = part(operation).dataset;
-  const [etag, cursor] = [headers.get("etag"), nextCursor(headers.get("link"))];
-  const isReplay = headers.has("idempotency-replayed");
-  const isEmpty = status === 200 && body === "[]";
-  const isOfItem = path.includes("{") && (status === 403 || status === 404);
-  const isRepeatable = status > 200 && status < 300 && !isReplay &&
-    call.headers.flat().includes("Idempotency-Key");
-  const told = `${status && text ? `${text} · ` : ""}${ms} ms · ${call.method} ${targetOf(call)}`;
-  const advice = textOf(`#error-${code || "none"} span`);
+/**
+ * Shows a response, and what can follow.
+ * @param {Entry} entry
+ * @param {readonly HTMLElement[]} [filled] Links to forms that it filled.
+ */
+export function showEntry(entry, filled = []) {
+  const { operation, call, answer: { status, code } } = entry;
+  const { sunset = "" } = part(operation).dataset;
+  const { path } = endpointOf(operation);
+  const known = {
+    ...{ sunset, path, filled: filled.length, isAdded: isAdded(entry), isCopied: state.isCopied },
+    meaning: textOf(`#${operation} [data-status="${status}"]`),
+    advice: textOf(`#error-${code || "none"} span`),
+  };
+  const { copiesKey, addedKey, adds, repeats, tag, cursor } = stepsOf(entry, known);
   show({
-    kind: status === 429 ? "429" : `${status}`.slice(0, 1),
-    head: [["status", `${status || text}`], ["", told]],
-    message: sentences(
-      newKey &&
-        (adopts ? "Copy your new key: only this tab has it" : "Copy the added key: it is shown only now"),
-      message || textOf(`#${operation} [data-status="${status}"]`),
-      isReplay && "A replay of the first response: nothing was created twice",
-      filled.length > 0 && `These forms have its id${etag ? " and ETag" : ""} now`,
-      isEmpty && (/[?&](?!limit=)/.test(call.url) ? "Nothing matches" : "There are none yet"),
-      sunset && status < 400 && `Deprecated: works until ${sunset}`,
-    ),
-    code,
-    todo: message.includes("Try again in ") ? advice.replace("Try again after Retry-After. ", "") : advice,
+    ...toldOf(entry, known),
     next: [
-      newKey && !adopts && copyButton("the added key", () => newKey),
+      copiesKey && copyButton("your key", () => state.key, { label: "Copy your key", onCopied: noteCopied }),
+      addedKey && copyButton("the added key", () => addedKey, { label: "Copy the added key" }),
       ...filled,
-      ...(isEmpty || isOfItem ? adding(operation) : []),
-      isRepeatable && button("Repeat exactly", () => send(operation, call)),
-      status === 412 && etag &&
-      button("Use the current ETag", () => (setField(operation, "If-Match", etag), turnTo(operation))),
+      ...adds ? adding(operation) : [],
+      repeats && button("Repeat exactly", () => send(operation, call)),
+      tag && button("Use the current ETag", () => (setField(operation, "If-Match", tag), turnTo(operation))),
       cursor && button("Next page", () => (setField(operation, "cursor", cursor), choose(operation), send())),
     ],
-    body: status === 204 || status === 304 ? "" : body,
-    headers,
   });
 }
 
@@ -406,10 +477,14 @@ export function drawLimits(now) {
   if (state.logged === usage?.entries || !part("log").matches("[open]")) return;
   state.logged = usage?.entries ?? [];
   part("entries").replaceChildren(...state.logged.map((entry) => {
-    const { call, answer: { status, text, ms } } = entry;
-    const label = `${call.method} ${targetOf(call)}, ${status || text}, ${ms} ms`;
-    return create("li", outcomeOf(entry), button(label, () => (showEntry(entry), reveal(part("head")))));
+    return create("li", outcomeOf(entry), button(nameOf(entry), () => reopen(entry)));
   }));
+}
+
+/** Shows a response again. @param {Entry} entry */
+export function reopen(entry) {
+  showEntry(entry);
+  reveal(part("head"));
 }
 
 /** Sends all requests that the minute has left and a few more, and shows how many succeed. */
@@ -422,49 +497,25 @@ export async function race() {
   const call = callOf(operation, [{ name: "limit", place: "query", value: "1" }]);
   const begun = performance.now();
   await whileBusy(async () => {
-    const entries = await Promise.all(Array.from({ length: size }, () => run(operation, call)));
-    showRace(entries, usage, Math.round(performance.now() - begun));
+    const others = usage.limit - usage.left -
+      usage.entries.filter((entry) => outcomeOf(entry) !== "refused").length;
+    const entries = await Promise.all(Array.from({ length: size }, async () => {
+      const entry = await run(operation, call);
+      // Requests that are still under way are not those of other clients.
+      const { limit, entries } = state.usage ?? usage;
+      const admitted = entries.filter((entry) => outcomeOf(entry) !== "refused").length;
+      drawPrints({ limit, entries, left: Math.max(0, limit - others - admitted) });
+      return entry;
+    }));
+    const ms = Math.round(performance.now() - begun);
+    show(raceTold(entries, { before: usage, usage: state.usage, ms }));
   });
   reveal(part("head"));
 }
 
-/** @param {readonly Entry[]} entries @param {import("./limits.js").Usage} before @param {number} ms */
-export function showRace(entries, before, ms) {
-  const groups = Map.groupBy(entries, outcomeOf);
-  const [ok = [], refused = [], bad = []] = [groups.get("ok"), groups.get("refused"), groups.get("bad")];
-  const failed = bad[0]?.answer;
-  if (failed && bad.length === entries.length) {
-    const message = sentences(failed.text, failed.message);
-    return show({ kind: "0", head: [["status", "The race did not take place"]], message });
-  }
-  const { usage = before } = state;
-  const could = usage.reset === before.reset ? before.left : usage.limit;
-  const isPart = entries.length <= could;
-  const isOneMinute = [...ok, ...refused].every((entry) => usage.entries.includes(entry));
-  const over = isOneMinute ? Math.max(0, ok.length - could) : 0;
-  const others = isOneMinute && !isPart ? could - ok.length - bad.length : 0;
-  show({
-    kind: "race",
-    head: [["ok", `${ok.length}`], ["", "admitted,"], ["refused", `${refused.length}`], ["", "refused,"], [
-      over ? "bad" : "status",
-      `${over || "none"}`,
-    ], ["", "over"]],
-    message: sentences(
-      `${entries.length} requests at once in ${ms} ms, with ${could} left: ${
-        isPart ? "all fit" : isOneMinute ? `exactly ${could} can succeed` : "a new minute began meanwhile"
-      }`,
-      others > 0 && `Other clients of the account took ${others}`,
-      bad.length > 0 && `${bad.length} failed or got no response`,
-    ),
-    todo: isPart
-      ? "Race again for the rest."
-      : "Clients that keep sending after a 429 are banned. This page waits instead.",
-  });
-}
-
 /** Starts what is interactive. The page can be read without it. */
 export function start() {
-  startSamples();
+  startSamples(toolsOf);
   startContents();
   startForms();
   for (const id of operations()) {
@@ -476,23 +527,27 @@ export function start() {
   const { dataset } = part("console");
   state.form = dataset.start = dataset.form ?? "";
   for (const id of operations()) renew(fieldsOf(id, "[name=Idempotency-Key]"));
-  for (const id of ["key-form", "call"]) on(id, "submit", (event) => event.preventDefault());
-  on("key-form", "submit", () => (state.form === "make" ? makeKey() : useKey()));
+  onSubmit("key-form", () => (state.form === "make" ? makeKey() : useKey()));
   on("key-form", "input", () => (state.fault = "", draw()));
-  on("call", "submit", () => send());
-  on("call", "input", draw);
+  onSubmit("call", () => send());
+  on("call", "input", ({ target }) => {
+    if (target instanceof HTMLElement) target.dataset.edited = "yes";
+    draw();
+  });
+  startPrints(reopen);
   on("race", "click", race);
-  on("operation", "change", () => choose(chosen()));
+  on("operation", "change", () => choose(field("#operation").value));
   for (const id of ["code", "log"]) on(id, "toggle", draw);
-  part("key").after(copyButton("the key", () => state.key, noteCopied));
-  part("sample").before(copyButton("the code", () => codeOf(state.key || KEY_PLACEHOLDER)));
+  part("key").after(copyButton("the key", () => state.key, { onCopied: noteCopied }));
   for (const control of all("button[data-form]")) {
     control.addEventListener("click", () => mayDiscard() && refuse(control.dataset.form ?? "", ""));
   }
   document.addEventListener("copy", () => `${getSelection()}`.includes(state.key) && noteCopied());
   addEventListener("beforeunload", (event) => state.isCopied || event.preventDefault());
-  adopt(kept());
-  const linked = location.hash.slice(1);
-  if (operations().includes(linked)) field("#operation").value = linked;
-  draw();
+  adopt(kept("key"));
+  state.operation = field("#operation").value;
+  // choose() replaces the address, which fires no event.
+  addEventListener("hashchange", follow);
+  follow();
+  speak(kept("language"));
 }

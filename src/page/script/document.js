@@ -1,16 +1,14 @@
 // @ts-check
 /// <reference lib="dom" />
-// The document: changes only where something differs, so that an idle page changes nothing; the answer, the prints and
-// the contents.
+// The document: changes only where something differs, so that an idle page changes nothing; fields, and an answer.
 
-import { perPrint, printsOf } from "./limits.js";
-import { jsonPieces, ORIGIN_PLACEHOLDER } from "./request.js";
+import { sentences } from "./answer.js";
+import { jsonPieces } from "./request.js";
 
 /**
  * @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field
- * @typedef {{ kind: string, head: [kind: string, text: string][], message: string, code?: string, todo?: string,
- *   next?: (HTMLElement | string | false | null | 0)[], body?: string, headers?: Headers }} Shown What the answer shows.
- *   `head` has texts, each after its class. If there is a code, the message says what the body says.
+ * @typedef {import("./answer.js").Told & { next?: (HTMLElement | string | false | null | 0)[] }} Shown What the answer
+ *   shows, and what can follow.
  */
 
 /** All elements that match. @param {string} selector @returns {HTMLElement[]} */
@@ -52,13 +50,23 @@ export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets an attribute, or removes it if the value is false. @param {Element} element @param {string} name @param {string | false} value */
+/**
+ * Sets an attribute, or removes it if the value is false.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string | false} value
+ */
 export function mark(element, name, value) {
   if (value === false) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Creates an element. Its texts are never parsed as HTML. @param {string} name @param {string} className @param {...(Node | string)} content */
+/**
+ * Creates an element. Its texts are never parsed as HTML.
+ * @param {string} name
+ * @param {string} className
+ * @param {...(Node | string)} content
+ */
 export function create(name, className, ...content) {
   const made = document.createElement(name);
   if (className !== "") made.className = className;
@@ -89,29 +97,69 @@ export function button(label, act) {
   return made;
 }
 
-/** A button that copies the result of `read`, and confirms it. Over plain http, except on localhost, a page has no clipboard. @param {string} name @param {() => string} read @param {() => void} [onCopied] */
-export function copyButton(name, read, onCopied = () => {}) {
-  const made = button("Copy", async () => {
+/**
+ * A button that copies the result of `read`, and confirms it. Over plain http, except on localhost, a page has no
+ * clipboard.
+ * @param {string} name
+ * @param {() => string | Promise<string>} read
+ * @param {{ label?: string, onCopied?: () => void }} [options]
+ */
+export function copyButton(name, read, { label = "Copy", onCopied = () => {} } = {}) {
+  const made = button(label, async () => {
     try {
-      await navigator.clipboard.writeText(read());
+      await navigator.clipboard.writeText(await read());
       made.textContent = "Copied";
       onCopied();
     } catch {
       made.textContent = "Select and copy it";
     }
     say(made.textContent);
-    setTimeout(() => made.textContent = "Copy", 1_500);
+    setTimeout(() => made.textContent = label, 1_500);
   });
-  made.ariaLabel = `Copy ${name}`;
+  made.ariaLabel = label === "Copy" ? `Copy ${name}` : label;
   return made;
 }
 
-/** Those texts that there are, as sentences. @param {...(string | false | undefined)} texts */
-export function sentences(...texts) {
-  return texts.map((text) => text && text.trim().replace(/[^.?]$/, "$&.")).filter(Boolean).join(" ");
+/**
+ * Marks the field of a form that an error names, such as `lines[2].cents`; if it has none of its own, the body.
+ * @param {string} form
+ * @param {string} name
+ */
+export function blame(form, name) {
+  const [own = ""] = name.split(/[.[]/);
+  const all = fields(`${form} [name]`);
+  const blamed = own &&
+    (all.find((field) => field.name === own) ?? all.find((field) => field.name === "body"));
+  for (const field of all) mark(field, "aria-invalid", field === blamed && "true");
+  blamed && blamed.closest("details")?.setAttribute("open", "");
 }
 
-/** Shows an answer. Its headers are folded, and with them the body if the message says the same. @param {Shown} shown */
+/** What is in all fields that match. @param {string} selector */
+export function valuesOf(selector) {
+  return fields(selector).map(({ name, value, dataset: { place = "" } }) => ({ name, value, place }));
+}
+
+/**
+ * Acts when a form is submitted, also by Ctrl and Enter in a text of lines. A field that changes loses its mark.
+ * @param {string} form
+ * @param {() => unknown} act
+ */
+export function onSubmit(form, act) {
+  on(form, "submit", (event) => (event.preventDefault(), act()));
+  on(form, "input", ({ target }) => target instanceof Element && mark(target, "aria-invalid", false));
+  on(form, "keydown", (event) => {
+    if (!(event instanceof KeyboardEvent && event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
+      return;
+    }
+    event.preventDefault();
+    act();
+  });
+}
+
+/**
+ * Shows an answer. Its headers are folded, and with them the body if the message says the same.
+ * @param {Shown} shown
+ */
 export function show({ kind, head, message, code = "", todo = "", next = [], body = "", headers }) {
   mark(part("answer"), "data-kind", kind);
   const told = head.flatMap(([kind, text]) => [create(kind ? "b" : "span", kind, text), " "]);
@@ -133,94 +181,26 @@ export function show({ kind, head, message, code = "", todo = "", next = [], bod
   if (kind !== "example") say(sentences(part("head").textContent, message, todo));
 }
 
-/** Shows the example of a response. @param {string} operation */
-export function showExample(operation) {
-  const [told] = all(`#${operation} [data-status]`);
-  const body = textOf(`#${operation}-${told?.dataset.status}`);
-  const text = body ? "an example, until you send" : told?.textContent ?? "";
-  show({ kind: "example", head: [["status", told?.dataset.status ?? ""], ["", text]], message: "", body });
-}
-
-/** Draws the prints of a minute, one by one within 600 ms, and counts them in the legend. @param {Parameters<typeof printsOf>[0]} usage */
-export function drawPrints(usage) {
-  const { admitted, refused, counts } = printsOf(usage);
-  for (const [id, kinds] of Object.entries({ prints: admitted, refused })) {
-    const prints = all(`#${id} > svg`);
-    for (const extra of prints.slice(kinds.length)) extra.remove();
-    for (const _ of kinds.slice(prints.length)) part(id).append(all("#legend svg")[0]?.cloneNode(true) ?? "");
+/**
+ * A field of a form with its label.
+ * @param {{ name: string, place: string, choices?: readonly string[], absent?: string, value?: string, isText?: boolean
+ *   }} input
+ * @param {string} [none]
+ */
+export function labelled(
+  { name, place, choices = [], absent = "", value = "", isText = false },
+  none = "not sent",
+) {
+  const field = create(choices.length > 0 ? "select" : isText ? "textarea" : "input", "");
+  if (choices.length > 0) {
+    field.append(...["", ...choices].map((choice) => new Option(choice || none, choice)));
   }
-  const kinds = [...admitted, ...refused];
-  const drawn = all("#prints > svg, #refused > svg").map((print, at) => ({ print, kind: kinds[at] ?? "" }));
-  const changed = drawn.filter(({ print, kind }) => print.getAttribute("class") !== kind);
-  for (const [index, { print, kind }] of changed.entries()) {
-    print.style.transitionDelay = `${index * Math.min(12, 500 / changed.length)}ms`;
-    mark(print, "class", kind);
-  }
-  for (const [index, name] of all("#legend > span").entries()) {
-    const number = counts[index - 1];
-    mark(name, "hidden", (index === 0 ? counts.some(Boolean) : !number) && "");
-    for (const bold of name.querySelectorAll("b")) write(bold, `${number}`);
-  }
-  const per = perPrint(usage.limit);
-  const each = per === 1 ? "" : ` One print stands for ${per} requests.`;
-  mark(part("prints"), "aria-label", `${usage.left} of ${usage.limit} requests left.${each}`);
-}
-
-/** All operations. */
-export function operations() {
-  return all("article").map(({ id }) => id);
-}
-
-/** Makes the form of each operation from its reference. */
-export function startForms() {
-  for (const id of operations()) {
-    const form = create("fieldset", "", create("legend", "quiet", textOf(`#${id} > h3 > a`)));
-    const headers = create("details", "", create("summary", ""));
-    form.id = `form-${id}`;
-    for (const row of all(`#${id} [data-place]`)) {
-      const { place, choices } = row.dataset;
-      const options = choices ? ["", ...choices.split(" ")] : [];
-      const field = create(choices ? "select" : "input", "");
-      field.append(...options.map((option) => new Option(option || "not sent", option)));
-      const [{ textContent: name } = { textContent: "" }] = row.getElementsByTagName("code");
-      addField(place === "header" ? headers : form, name, field, row.dataset);
-    }
-    for (const { textContent: value } of all(`#${id}-body`)) {
-      const field = Object.assign(create("textarea", ""), { rows: value.split("\n").length });
-      addField(form, "body", field, { place: "body", value });
-    }
-    if (headers.children.length > 1) form.append(headers);
-    part("code").before(form);
-  }
-}
-
-/** Adds a field to a form. @param {Element} parent @param {string} name @param {HTMLElement} field @param {DOMStringMap} declared */
-export function addField(parent, name, field, { place = "", value = "", absent = "not sent" }) {
-  Object.assign(field, { name, value, placeholder: absent });
+  Object.assign(
+    field,
+    { name, value, placeholder: absent || none },
+    isText && { rows: value.split("\n").length },
+  );
   field.dataset.place = place;
   mark(field, "aria-describedby", "message");
-  parent.append(create("label", place, create("code", "", name), field));
-}
-
-/** Writes the page's own origin into its samples, and makes them ready to copy. */
-export function startSamples() {
-  for (const sample of all("#start code, .copyable")) {
-    write(sample, sample.textContent.replaceAll(ORIGIN_PLACEHOLDER, location.origin));
-    if (sample.className === "") continue;
-    sample.before(copyButton(sample.id, () => sample.textContent));
-  }
-}
-
-/** Filters the contents by the words and the codes of what they link to. */
-export function startContents() {
-  const links = all("nav li > a");
-  for (const link of links) link.addEventListener("click", () => part("contents").hidePopover());
-  on("filter", "input", () => {
-    const words = field("#filter").value.toLowerCase().split(" ");
-    for (const link of links) {
-      const texts = [link, ...all(`${link.getAttribute("href")} code`)].map(({ textContent }) => textContent);
-      link.hidden = !words.every((word) => texts.join(" ").toLowerCase().includes(word));
-    }
-    part("unfound").hidden = links.some(({ hidden }) => !hidden);
-  });
+  return create("label", place, create("code", "", name), field);
 }

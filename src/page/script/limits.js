@@ -9,6 +9,7 @@ import { count, duration } from "./request.js";
  *   ms since the epoch.
  * @typedef {Window & { reset: number, entries: readonly Entry[], day: Window }} Usage
  *   What is left of a minute, which ends at `reset` (in s by the service's clock); its requests; and the day.
+ * @typedef {{ kind: string, entry: Entry | undefined }} Print How a request ended, if it was this page's.
  */
 
 /** Maximum number of prints for one minute. */
@@ -18,7 +19,13 @@ export const MOST_RACERS = 200;
 /** How many more requests than are left a race sends. */
 export const EXTRA = 12;
 
-/** A window in the headers of a response. @param {Headers} headers @param {string} name @param {number} now In ms. @returns {Window | undefined} */
+/**
+ * A window in the headers of a response.
+ * @param {Headers} headers
+ * @param {string} name
+ * @param {number} now In ms.
+ * @returns {Window | undefined}
+ */
 export function windowOf(headers, name, now) {
   const [, limit] = headers.get("ratelimit-policy")?.match(`"${name}";q=(\\d+)`) ?? [];
   const [, left, seconds] = headers.get("ratelimit")?.match(`"${name}";r=(\\d+);t=(\\d+)`) ?? [];
@@ -28,8 +35,8 @@ export function windowOf(headers, name, now) {
 
 /**
  * The usage after a response. Responses may overtake each other. One from an earlier minute is ignored, and so is one
- * that describes other limits. X-RateLimit-Reset is the end of the window that has fewer requests left. Responses of one
- * minute are of one day.
+ * that describes other limits. X-RateLimit-Reset is the end of the window that has fewer requests left. Responses of
+ * one minute are of one day.
  * @param {Usage | undefined} usage
  * @param {Entry} entry
  * @param {number} now
@@ -52,7 +59,11 @@ export function usageAfter(usage, entry, now) {
   };
 }
 
-/** The usage now: a window that has ended has all its requests again. @param {Usage | undefined} usage @param {number} now */
+/**
+ * The usage now: a window that has ended has all its requests again.
+ * @param {Usage | undefined} usage
+ * @param {number} now
+ */
 export function usageAt(usage, now) {
   if (!usage || now < usage.until) return usage;
   const { limit, day } = usage;
@@ -71,25 +82,28 @@ export function perPrint(limit) {
 
 /**
  * The prints of a minute: requests of other clients first, then those of this page, and refused ones. If a print stands
- * for several requests, a failure among them shows. The counts are those of requests that were refused, succeeded,
- * failed, and came from other clients.
+ * for several requests, it shows the first that failed, or the first. The counts are those of requests that were
+ * refused, succeeded, failed, and came from other clients.
  * @param {Pick<Usage, "limit" | "left" | "entries">} usage
+ * @returns {{ admitted: Print[], refused: Print[], counts: number[] }}
  */
 export function printsOf({ limit, left, entries }) {
   const per = perPrint(limit);
-  const own = entries.map(outcomeOf).filter((outcome) => outcome !== "refused");
-  const refused = entries.length - own.length;
-  const failed = own.filter((outcome) => outcome === "bad").length;
+  const refused = entries.filter((entry) => outcomeOf(entry) === "refused");
+  const own = entries.filter((entry) => outcomeOf(entry) !== "refused");
+  const failed = own.filter((entry) => outcomeOf(entry) === "bad").length;
   const others = Math.max(0, limit - left - own.length);
   const admitted = Array.from({ length: Math.ceil(limit / per) }, (_, index) => {
     const from = index * per - others;
-    const shown = own.slice(Math.max(0, from), Math.max(0, from + per));
-    return shown.includes("bad") ? "bad" : shown[0] ?? (from < 0 ? "other" : "");
+    const some = own.slice(Math.max(0, from), Math.max(0, from + per));
+    const entry = some.find((entry) => outcomeOf(entry) === "bad") ?? some[0];
+    return { kind: entry ? outcomeOf(entry) : from < 0 ? "other" : "", entry };
   });
   return {
     admitted,
-    refused: Array(Math.min(MOST_PRINTS, Math.ceil(refused / per))).fill("refused"),
-    counts: [refused, own.length - failed, failed, others],
+    refused: refused.filter((_, index) => index % per === 0).slice(0, MOST_PRINTS)
+      .map((entry) => ({ kind: "refused", entry })),
+    counts: [refused.length, own.length - failed, failed, others],
   };
 }
 
@@ -127,4 +141,16 @@ export function raceOf(usage, isBanned) {
   return left + extra > size
     ? [size, `${left} are left. The race sends ${size} at once: race again for the rest.`]
     : [size, `The race sends the ${left} that are left and ${extra} more at once.`];
+}
+
+/**
+ * How many requests each process answered, the most first, by their ids in the service's own form.
+ * @param {readonly Entry[]} entries
+ */
+export function processesOf(entries) {
+  const ids = entries.map(({ answer: { headers } }) => headers.get("x-request-id") ?? "");
+  const processes = Map.groupBy(ids, (id) => /^([\da-f]{8}-[\da-f]{4})-\d+$/.exec(id)?.[1]);
+  return [...processes].flatMap(([process, { length }]) => process ? [length] : []).sort((one, other) =>
+    other - one
+  );
 }

@@ -1,19 +1,15 @@
 // @ts-check
-// Requests and responses: built from the fields of a form, written as code, sent, and read.
+// Requests and responses: built from the fields of a form, sent, and read.
 
 /**
  * @typedef {{ method: string, url: string, headers: string[][], body: string }} Call
  *   A request. An empty body means none.
  * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
- *   message: string, newKey: string, wait: number }} Answer A response. Status 0 means none; `text` says so. `wait` is
- *   in seconds.
+ *   message: string, field: string, newKey: string, wait: number }} Answer A response. Status 0 means none; `text` says
+ *   so. `wait` is in seconds.
  * @typedef {{ operation: string, call: Call, answer: Answer }} Entry A request of an operation, and its response.
  */
 
-/** Stands for the API key in code. */
-export const KEY_PLACEHOLDER = "YOUR_KEY";
-/** Stands for the page's origin in code. The script replaces it. */
-export const ORIGIN_PLACEHOLDER = "http://THIS_HOST";
 /** Longer than the service's own timeout, in ms. */
 export const TIMEOUT = 30_000;
 
@@ -42,60 +38,17 @@ export function encoded(value) {
   return encodeURIComponent(value.toWellFormed());
 }
 
-/** A text in a shell. @param {string} text */
-export function inShell(text) {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
-/** A text in JavaScript and Python, in which a JSON string is a valid literal. @param {string} text */
-export function quoted(text) {
-  return text.includes('"') && !/['\\\n]/.test(text) ? `'${text}'` : JSON.stringify(text);
-}
-
-/**
- * Writes the request for `curl`, in `javascript` or in `python`.
- * @param {string} language
- * @param {Call} call
- */
-export function sample(language, { method, url, headers, body }) {
-  if (language === "curl") {
-    const implied = body === "" ? "GET" : "POST";
-    return [
-      `curl -i${method === implied ? "" : ` -X ${method}`} ${inShell(url)}`,
-      ...headers.map((header) => `-H ${inShell(header.join(": "))}`),
-      ...(body === "" ? [] : [`--data-raw ${inShell(body)}`]),
-    ].join(" \\\n  ");
-  }
-  const pairs = headers.map((header) => `    ${header.map(quoted).join(": ")},`);
-  if (language === "javascript") {
-    return [
-      `const response = await fetch(${quoted(url)}, {`,
-      `  method: ${quoted(method)},`,
-      ...["  headers: {", ...pairs, "  },"],
-      ...(body === "" ? [] : [`  body: ${quoted(body)},`]),
-      "});",
-      "console.log(response.status, await response.text());",
-    ].join("\n");
-  }
-  return [
-    "from urllib.request import Request, urlopen",
-    "",
-    "request = Request(",
-    `    ${quoted(url)},`,
-    `    method=${quoted(method)},`,
-    ...["    headers={", ...pairs, "    },"],
-    ...(body === "" ? [] : [`    data=${quoted(body)}.encode(),`]),
-    ")",
-    "print(urlopen(request).read().decode())",
-  ].join("\n");
-}
-
 /** The path and query of a request. @param {Call} call */
 export function targetOf({ url }) {
   return url.replace(/^https?:\/\/[^/]*/, "");
 }
 
-/** Sends the request and reads the whole response, with its new API key: the OpenAPI document has examples of keys, but is no 201. fetch() refuses an invalid header before it sends anything. @param {Call} call @returns {Promise<Answer>} */
+/**
+ * Sends the request and reads the whole response, with its new API key: the OpenAPI document has examples of keys, but
+ * is no 201. fetch() refuses an invalid header before it sends anything.
+ * @param {Call} call
+ * @returns {Promise<Answer>}
+ */
 export async function exchange({ method, url, headers, body }) {
   const begun = performance.now();
   const elapsed = () => Math.ceil(performance.now() - begun);
@@ -123,18 +76,26 @@ export async function exchange({ method, url, headers, body }) {
         isSafe ? "It is safe to send this again." : "Check whether it took effect before you send it again."
       }`
       : "A header has a character that no header can carry.";
-    const none = { headers: new Headers(), body: "", code: "", newKey: "", wait: 0, ms: elapsed() };
+    const none = {
+      headers: new Headers(),
+      body: "",
+      code: "",
+      field: "",
+      newKey: "",
+      wait: 0,
+      ms: elapsed(),
+    };
     return { status: 0, text: isSendable ? "No response" : "Not sent", message, ...none };
   }
 }
 
-/** The `code` and `message` of an Error body; both empty for other bodies. @param {string} text */
+/** What an Error body says; all empty for other bodies. @param {string} text */
 export function readProblem(text) {
   try {
-    const { code = "", message = "" } = JSON.parse(text);
-    return { code: String(code), message: String(message) };
+    const { code = "", message = "", field = "" } = JSON.parse(text);
+    return { code: String(code), message: String(message), field: String(field) };
   } catch {
-    return { code: "", message: "" };
+    return { code: "", message: "", field: "" };
   }
 }
 
@@ -145,8 +106,8 @@ export function nextCursor(link) {
 }
 
 /**
- * JSON as indented pieces, each a text after its kind: `name`, `string` or none. Numbers are not parsed, so they keep all
- * digits.
+ * JSON as indented pieces, each a text after its kind: `name`, `string` or none. Numbers are not parsed, so they keep
+ * all digits.
  * @param {string} text
  * @returns {string[][]}
  */
@@ -166,6 +127,18 @@ export function duration(ms) {
   const seconds = Math.ceil(ms / 1_000);
   if (seconds < 100) return `${seconds} s`;
   return seconds < 6_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
+}
+
+/** A new key for retries. `crypto.randomUUID()` needs https. */
+export function freshKey() {
+  return crypto.getRandomValues(new Uint32Array(4)).join("-");
+}
+
+/** A time in whole words. @param {number} ms */
+export function durationInWords(ms) {
+  const [number, unit = ""] = duration(ms).split(" ");
+  const name = { s: "second", min: "minute" }[unit] ?? "hour";
+  return `${number} ${name}${number === "1" ? "" : "s"}`;
 }
 
 /** @param {number} number */

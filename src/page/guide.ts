@@ -1,0 +1,82 @@
+// The guide, with what the catalogue and the settings of the service decide.
+import type { DeclaredOperation } from "../web/mod.ts";
+import { errorsOfAll } from "../web/openapi.ts";
+import { inWords } from "../web/headers.ts";
+import { resolved } from "../web/schema.ts";
+import { ACCESS, BASE_PATH, needsToken, PROXY_ERRORS } from "../service/mod.ts";
+import type { PartOptions } from "../operator/part.ts";
+import { keyStart } from "../accounts/api_key.ts";
+import { read } from "./frame.ts";
+import { sampleTextOf } from "./reference.ts";
+import { ORIGIN_PLACEHOLDER } from "./script/sample.js";
+
+/** What the page and its texts need to know about the service. */
+export type PageOptions = Omit<PartOptions, "store" | "items" | "hasOperators">;
+
+/** Path of the changes in each version. */
+export const CHANGES_PATH = "/docs/changes";
+const GUIDE = read("guide.md");
+
+/** The operations of clients that documents have. */
+export function clientsOperations({ operations }: PageOptions): DeclaredOperation[] {
+  return operations().filter(({ tag, access }) => tag && !needsToken(access));
+}
+
+/** The prefix of the service's URLs in texts. */
+export function baseOf({ publicUrl }: PageOptions): string {
+  return publicUrl ?? ORIGIN_PLACEHOLDER;
+}
+
+/** The operations of the guide's first commands: to sign up, if clients can, and to list. */
+export function firstOf(
+  options: PageOptions,
+): readonly (DeclaredOperation | undefined)[] {
+  const operations = clientsOperations(options);
+  const signUp = operations.find(({ access }) => access === ACCESS.address);
+  return [options.signUpIsOpen ? signUp : undefined, operations[0]];
+}
+
+/** The guide. Comments with the names in `left` stay. @throws {Error} if another comment has no text. */
+export function guideText(options: PageOptions, left: readonly string[] = []): string {
+  const { publicUrl = "", environment, catalogue: { resources, plans, keyPrefix } } = options;
+  const operations = clientsOperations(options);
+  const base = baseOf(options);
+  const command = (operation?: DeclaredOperation) => operation && fence("sh", sampleTextOf(operation, base));
+  const [signUp, list] = firstOf(options);
+  const exact = resources.flatMap(({ fields }) => Object.entries(fields))
+    .filter(([, schema]) => resolved(schema).format === "int64").map(([name]) => `\`${name}\``);
+  const numbers = (counts: readonly number[]) =>
+    counts.map((count) => count.toLocaleString("en")).join(" | ");
+  const texts: Readonly<Record<string, string | undefined>> = {
+    base:
+      `The base URL is \`${base}${BASE_PATH}\`. Tools read [openapi.json](${publicUrl}${BASE_PATH}/openapi.json), an ` +
+      "OpenAPI 3.1 document.",
+    host: publicUrl ? "" : `In the commands, replace THIS_HOST with the host of this page.`,
+    "sign-up": command(signUp) ?? "Here, sign-up is closed. Operators run `deno task accounts create`.",
+    call: command(list),
+    keys: `This is a ${environment} service: its keys begin with \`${keyStart(keyPrefix, environment)}\`.`,
+    plans: [
+      "| Plan | Requests a minute | a day |",
+      "| --- | --- | --- |",
+      ...Object.entries(plans.limits).map(([plan, { minute, day }]) =>
+        `| ${plan} | ${numbers([minute, day])} |`
+      ),
+      `| ${plans.own} | as agreed | as agreed |`,
+    ].join("\n"),
+    errors: errorsOfAll(operations, PROXY_ERRORS)
+      .map(({ code, status, means, todo }) => `- \`${status} ${code}\`: ${means} ${todo}`).join("\n"),
+    integers: exact.length > 0 ? `In this service, ${[...new Set(["`id`", ...exact])].join(", ")}.` : "",
+    deprecations: operations.flatMap(({ id, summary, deprecated }) =>
+      deprecated ? `- [${summary}](#${id}): until ${inWords(deprecated.sunset)}.` : []
+    ).join("\n"),
+  };
+  return GUIDE.replaceAll(/^<!-- (.+) -->$/gm, (comment, name) => {
+    const text = left.includes(name) ? comment : texts[name];
+    if (text === undefined) throw new Error(`There is nothing for ${comment}`);
+    return text;
+  });
+}
+
+function fence(language: string, text: string): string {
+  return `\`\`\`${language}\n${text}\n\`\`\``;
+}

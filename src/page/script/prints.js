@@ -1,0 +1,80 @@
+// @ts-check
+/// <reference lib="dom" />
+// The prints of a minute.
+
+import { all, mark, on, part, write } from "./document.js";
+import { perPrint, printsOf } from "./limits.js";
+import { count, targetOf } from "./request.js";
+
+/**
+ * @typedef {import("./request.js").Entry} Entry
+ */
+
+/** The requests of the prints that are drawn, in their order. @type {(Entry | undefined)[]} */
+export const printed = [];
+
+/**
+ * Draws the prints of a minute, one by one within 600 ms, and counts them in the legend.
+ * @param {Parameters<typeof printsOf>[0]} usage
+ */
+export function drawPrints(usage) {
+  const { admitted, refused, counts } = printsOf(usage);
+  for (const [id, kinds] of Object.entries({ prints: admitted, refused })) {
+    const prints = all(`#${id} > svg`);
+    for (const extra of prints.slice(kinds.length)) extra.remove();
+    for (const _ of kinds.slice(prints.length)) part(id).append(all("#legend svg")[0]?.cloneNode(true) ?? "");
+  }
+  const kinds = [...admitted, ...refused];
+  printed.splice(0, Infinity, ...kinds.map(({ entry }) => entry));
+  const drawn = all("#prints > svg, #refused > svg").map((print, at) => ({
+    print,
+    kind: kinds[at]?.kind ?? "",
+  }));
+  const changed = drawn.filter(({ print, kind }) => print.getAttribute("class") !== kind);
+  for (const [index, { print, kind }] of changed.entries()) {
+    print.style.transitionDelay = `${index * Math.min(12, 500 / changed.length)}ms`;
+    mark(print, "class", kind);
+  }
+  for (const [index, number] of counts.entries()) {
+    const name = all("#legend > span")[index];
+    if (!name) continue;
+    mark(name, "hidden", !number && "");
+    for (const bold of name.querySelectorAll("b")) write(bold, count(number));
+  }
+  const per = perPrint(usage.limit);
+  const each = per === 1 ? "One print is one request" : `One print is ${count(per)} requests`;
+  write(part("per"), per > 1 || !counts.some(Boolean) ? each : "");
+  mark(part("prints"), "aria-label", `${usage.left} of ${usage.limit} requests left. ${each}.`);
+}
+
+/**
+ * Tells the request of a print that the pointer is on, and acts on one that is clicked. For the keyboard, there is a
+ * list.
+ * @param {(entry: Entry) => unknown} act
+ */
+export function startPrints(act) {
+  /** @param {Event} event */
+  const entryAt = ({ target }) => {
+    const print = target instanceof Element ? target.closest("svg") : null;
+    return print
+      ? printed[[...document.querySelectorAll("#prints > svg, #refused > svg")].indexOf(print)]
+      : undefined;
+  };
+  for (const id of ["prints", "refused"]) {
+    on(id, "pointermove", (event) => {
+      const entry = entryAt(event);
+      mark(part(id), "data-pointed", entry !== undefined && "");
+      write(part("pointed"), entry ? nameOf(entry) : "");
+    });
+    on(id, "pointerleave", () => write(part("pointed"), ""));
+    on(id, "click", (event) => {
+      const entry = entryAt(event);
+      if (entry) act(entry);
+    });
+  }
+}
+
+/** A request and how it ended, in words. @param {Entry} entry */
+export function nameOf({ call, answer: { status, text, ms } }) {
+  return `${status || text} ${call.method} ${targetOf(call)} ${ms} ms`;
+}
