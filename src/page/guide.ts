@@ -1,13 +1,14 @@
-// The guide, with what the catalogue and the settings of the service decide.
+// The guide, with what the catalogue and the settings of the service decide, and the operations, as Markdown.
 import type { DeclaredOperation } from "../web/mod.ts";
-import { errorsOfAll } from "../web/openapi.ts";
+import { errorsOf, errorsOfAll, inputsOf, needsOf } from "../web/openapi.ts";
 import { inWords } from "../web/headers.ts";
 import { resolved } from "../web/schema.ts";
 import { ACCESS, BASE_PATH, needsToken, PROXY_ERRORS } from "../service/mod.ts";
 import type { PartOptions } from "../operator/part.ts";
 import { keyStart } from "../accounts/api_key.ts";
+import { IDENTITY } from "../catalogue/identity.ts";
 import { read } from "./frame.ts";
-import { sampleTextOf } from "./reference.ts";
+import { exampleOf, sampleTextOf, typeOf } from "./reference.ts";
 import { ORIGIN_PLACEHOLDER } from "./script/sample.js";
 
 /** What the page and its texts need to know about the service. */
@@ -75,6 +76,43 @@ export function guideText(options: PageOptions, left: readonly string[] = []): s
     if (text === undefined) throw new Error(`There is nothing for ${comment}`);
     return text;
   });
+}
+
+/** The guide and the operations, for programs that read Markdown. */
+export function renderText(options: PageOptions): string {
+  const [, ...sections] = guideText(options).split(/^(?=## )/m);
+  const { title } = options.catalogue;
+  const guide = sections.join("").replaceAll("../CHANGES.md", `${options.publicUrl ?? ""}${CHANGES_PATH}`);
+  const operations = clientsOperations(options).map((operation) => operationText(operation, baseOf(options)));
+  const text = [`# ${title}`, `> ${IDENTITY.summary}`, guide.trim(), "## Operations", ...operations].join(
+    "\n\n",
+  );
+  return `${text.replaceAll(/\n{3,}/g, "\n\n")}\n`;
+}
+
+function operationText(operation: DeclaredOperation, base: string): string {
+  const { method, path, summary, description, deprecated, answers } = operation;
+  const inputs = inputsOf(operation).map(({ name, place, isRequired, schema }) => {
+    const type = typeOf({ json: schema, definitions: operation.body?.definitions ?? {} });
+    return `- \`${name}\` (${place}${isRequired ? ", required" : ""}): ${type}. ${schema.description ?? ""}`
+      .trim();
+  });
+  return [
+    `### ${summary}`,
+    `\`${method} ${path}\`${deprecated ? `, deprecated, works until ${inWords(deprecated.sunset)}` : ""}`,
+    description ?? "",
+    needsOf(operation) ?? "",
+    inputs.join("\n"),
+    fence("sh", sampleTextOf(operation, base)),
+    ...Object.entries(answers).map(([status, { description, body }]) =>
+      `\`${status}\`: ${description}.${exampleOf(body) && `\n\n${fence("json", exampleOf(body))}`}`
+    ),
+    `Errors: ${
+      errorsOf(operation).toSorted((one, other) => one.status - other.status).map(({ code, status }) =>
+        `\`${status} ${code}\``
+      ).join(", ")
+    }.`,
+  ].filter(Boolean).join("\n\n");
 }
 
 function fence(language: string, text: string): string {

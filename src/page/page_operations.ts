@@ -4,7 +4,7 @@ import type { Part } from "../operator/part.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
 import { requireColours } from "./identity.ts";
 import { headersOf, ICON } from "./frame.ts";
-import { CHANGES_PATH, type PageOptions } from "./guide.ts";
+import { CHANGES_PATH, type PageOptions, renderText } from "./guide.ts";
 import { ASSETS, CHANGES, renderPage } from "./page.ts";
 
 /** The page. */
@@ -24,6 +24,7 @@ function pageOperations(options: PageOptions): Operation[] {
     headers: { "cache-control": "max-age=86400" },
     text: () => `${ICON}`,
   };
+  const guide = { summary: "Get the guide and the operations in Markdown", text: () => renderText(options) };
   return [
     textAt("/", {
       id: "getPage",
@@ -32,6 +33,8 @@ function pageOperations(options: PageOptions): Operation[] {
       headers: { ...headersOf(ASSETS, origins), link },
       text: () => renderPage(options),
     }),
+    textAt("/docs/guide", { ...guide, id: "getGuide", type: MARKDOWN }),
+    textAt("/llms.txt", { ...guide, id: "getLlms", type: "text/plain; charset=utf-8" }),
     textAt(CHANGES_PATH, {
       id: "getChanges",
       summary: "Get the changes in each version",

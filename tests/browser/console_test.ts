@@ -365,6 +365,14 @@ test("page offers to copy a new key with its first answer, on a phone", PHONE, a
   assertEquals(await page.evaluate(() => navigator.clipboard.readText()), key);
 });
 
+test("page copies the guide and the operations as Markdown", async ({ page, origin }) => {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await press(page, "Copy as Markdown");
+  await until(page, "#news", "Copied");
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  assert(copied.includes(`curl -i '${origin}${PATH}'`) && copied.includes("## Retries"));
+});
+
 test("page adds a key without using it, and revokes it", async ({ page }) => {
   page.on("dialog", (dialog) => dialog.accept());
   const key = await signUp(page);

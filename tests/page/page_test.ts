@@ -269,6 +269,44 @@ Deno.test("service returns the icon as SVG at both paths, and what changed in ea
   }
 });
 
+Deno.test("service returns the guide and the operations as Markdown, free of charge, and 304 to a client that has them", async () => {
+  await using service = await Harness.open({ catalogue: ALL.catalogue });
+  const ofClients = service.app.operations.filter(({ tag, access }) =>
+    tag !== undefined && !needsToken(access)
+  );
+  const texts: string[] = [];
+  for (const [path, type] of [["/docs/guide", "text/markdown"], ["/llms.txt", "text/plain"]] as const) {
+    const response = await service.fetch(`GET ${path}`);
+    const { status, headers } = response;
+    texts.push(await response.text());
+    const etag = headers.get("etag") ?? "";
+    assertEquals([status, headers.get("content-type")], [200, `${type}; charset=utf-8`]);
+    assertEquals(headers.get("x-ratelimit-limit"), null);
+    assertEquals((await service.fetch(`GET ${path}`, { headers: { "if-none-match": etag } })).status, 304);
+  }
+  const [text = ""] = texts;
+
+  assertEquals(texts[1], text);
+  assertMatch(text, /^# Thing Store\n\n> .+\n\n## Start\n/);
+  assertEquals(text.match(/<!--|: undefined|\[object|<\/?\w+>/g), null);
+  assertHas(
+    text,
+    "| business | 1,000 | 100,000 |",
+    "keys begin with `as_test_`",
+    "In this service, `id`, `weight`",
+  );
+  assertHas(text, "- `429 rate_limit_day`: ", "(/docs/changes)", "until 31 December 2029");
+  for (const { summary, method, path, answers } of ofClients) {
+    assertHas(
+      text,
+      `### ${summary}\n\n\`${method} ${path}\``,
+      ...Object.keys(answers).map((status) => `\`${status}\`: `),
+    );
+  }
+  assertHas(text, `-H "Idempotency-Key: $(uuidgen)" \\\n  --data-raw '{\n  "name": "Hammer"`);
+  assertHas(text, "- `limit` (query): integer, 1 to 100, default 20. ", "- `name` (body, required): string");
+});
+
 Deno.test("comments in the code of the pages have at most 120 characters a line", () => {
   const folder = new URL("../../src/page/", import.meta.url);
   const paths = [...Deno.readDirSync(folder), ...Deno.readDirSync(new URL("script/", folder))]

@@ -79,6 +79,8 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getFavicon: {},
   getPage: {},
   getChanges: {},
+  getGuide: {},
+  getLlms: {},
   getHealth: {},
   getReadiness: {},
   getMetrics: {},

@@ -26,7 +26,7 @@ import { outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js"
 import { drawPrints, nameOf, startPrints } from "./prints.js";
 import { endpointOf, operations, showExample, startContents, startForms, startSamples } from "./reference.js";
 import { buildRequest, duration, exchange, freshKey, targetOf } from "./request.js";
-import { FRESH, KEY_PLACEHOLDER, LANGUAGES, sample } from "./sample.js";
+import { FRESH, KEY_PLACEHOLDER, LANGUAGES, ORIGIN_PLACEHOLDER, sample } from "./sample.js";
 
 /**
  * @typedef {import("./request.js").Call} Call
@@ -538,6 +538,9 @@ export function start() {
   on("race", "click", race);
   on("operation", "change", () => choose(field("#operation").value));
   for (const id of ["code", "log"]) on(id, "toggle", draw);
+  const asMarkdown = async () => await (await fetch(`${part("console").dataset.base}/docs/guide`)).text();
+  const reading = async () => (await asMarkdown()).replaceAll(ORIGIN_PLACEHOLDER, location.origin);
+  part("links").append(copyButton("", reading, { label: "Copy as Markdown" }));
   part("key").after(copyButton("the key", () => state.key, { onCopied: noteCopied }));
   for (const control of all("button[data-form]")) {
     control.addEventListener("click", () => mayDiscard() && refuse(control.dataset.form ?? "", ""));
