@@ -166,7 +166,7 @@ function operationsTable(operations: readonly DeclaredOperation[]): Table {
 }
 
 function operatorsTable(operations: readonly DeclaredOperation[]): Table {
-  const rows = operations.filter(({ access }) => access === ACCESS.operator).map((operation) => {
+  const rows = operations.filter(({ path }) => path.startsWith("/operator/v1/")).map((operation) => {
     const [[status = "200"] = []] = Object.entries(operation.answers);
     return [operation.summary, requestOf(operation), status];
   });

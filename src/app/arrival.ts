@@ -177,7 +177,9 @@ function countsTowardLimits(matched: Arrival["matched"], path: string): boolean 
 export function createSuggester(
   endpoints: readonly Pick<Operation, "method" | "path" | "access">[],
 ): (path: string) => string | undefined {
-  const match = createMatcher(endpoints.filter(({ access }) => !needsToken(access)));
+  const match = createMatcher(
+    endpoints.filter(({ access, path }) => !needsToken(access) && !OPERATOR_PATH.test(path)),
+  );
   return function suggest(path: string): string | undefined {
     const tidy = path.toLowerCase().replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
     const pattern = match("GET", tidy).pattern || match("GET", BASE_PATH + tidy).pattern;

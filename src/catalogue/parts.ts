@@ -1,6 +1,6 @@
 import { MESSAGES } from "../messages/messages.ts";
 import type { Part } from "../part.ts";
-import { PAGE } from "../page/page_operations.ts";
+import { OPERATORS_PAGE, PAGE } from "../page/page_operations.ts";
 
 /** The optional parts of the service, in the order of its documents. Your own stand in `parts/`. */
-export const PARTS: readonly Part[] = [MESSAGES, PAGE];
+export const PARTS: readonly Part[] = [MESSAGES, PAGE, OPERATORS_PAGE];

@@ -1,14 +1,19 @@
-import { CompressedText, operation } from "../web/mod.ts";
+import { CompressedText, createResponse, operation, valueResponse } from "../web/mod.ts";
 import { ACCESS, type Operation } from "../service/mod.ts";
-import type { Part } from "../operator/part.ts";
+import type { Part, PartOptions } from "../operator/part.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
 import { requireColours } from "./identity.ts";
 import { headersOf, ICON } from "./frame.ts";
 import { CHANGES_PATH, type PageOptions, renderText } from "./guide.ts";
+import { formsOf, OPERATORS_ASSETS, renderOperatorsPage } from "./operators.ts";
 import { ASSETS, CHANGES, renderPage } from "./page.ts";
 
 /** The page. */
 export const PAGE: Part = { operations: pageOperations };
+/** The page for operators. */
+export const OPERATORS_PAGE: Part = { operations: operatorsPageOperations };
+/** Path of the operators' page. Everything that its script asks for has the same beginning. */
+const OPERATORS_PATH = "/operator/";
 const HTML = "text/html; charset=utf-8";
 const MARKDOWN = "text/markdown; charset=utf-8";
 
@@ -43,6 +48,49 @@ function pageOperations(options: PageOptions): Operation[] {
     }),
     textAt("/favicon.svg", { ...icon, id: "getIcon" }),
     textAt("/favicon.ico", { ...icon, id: "getFavicon" }),
+  ];
+}
+
+/** The operators' page, and what its script asks for; nothing if there are no operators. */
+function operatorsPageOperations({ catalogue, operations, hasOperators }: PartOptions): Operation[] {
+  if (!hasOperators) return [];
+  const redirect = operation(
+    {
+      method: "GET",
+      access: ACCESS.public,
+      id: "redirectToOperatorsPage",
+      path: OPERATORS_PATH.slice(0, -1),
+      summary: "Lead to the operators' page",
+    },
+    // Relative, because a proxy may serve it at another address.
+    () =>
+      createResponse(null, {
+        status: 308,
+        headers: { location: OPERATORS_PATH.slice(1) },
+        isCacheable: true,
+      }),
+  );
+  const getForms = operation(
+    {
+      method: "GET",
+      access: ACCESS.operator,
+      id: "getOperatorsForms",
+      path: `${OPERATORS_PATH}forms`,
+      tag: { name: "Page", description: "The operators' page" },
+      summary: "Get what the operators' page shows",
+    },
+    () => valueResponse(formsOf(operations())),
+  );
+  return [
+    textAt(OPERATORS_PATH, {
+      id: "getOperatorsPage",
+      summary: "Get the operators' page",
+      type: HTML,
+      headers: { ...headersOf(OPERATORS_ASSETS, "'self'"), "cross-origin-opener-policy": "same-origin" },
+      text: () => renderOperatorsPage(catalogue.title),
+    }),
+    redirect,
+    getForms,
   ];
 }
 

@@ -19,12 +19,13 @@ export async function leaveOut(folder: string, part: string): Promise<void> {
   await Deno.remove(`${folder}/src/${part}`, { recursive: true });
   await rewrite(
     `${folder}/src/catalogue/parts.ts`,
-    (text) =>
-      text.replace(new RegExp(`^import .* from "\\.\\./${part}/.*\\n`, "m"), "")
-        .replace(
-          /(?<=PARTS: .* = \[).*(?=\])/,
-          (names) => names.split(", ").filter((name) => name !== part.toUpperCase()).join(", "),
-        ),
+    (text) => {
+      const [line = "", names = ""] =
+        new RegExp(`^import \\{ (.*) \\} from "\\.\\./${part}/.*\\n`, "m").exec(text) ?? [];
+      const own = names.split(", ");
+      const rest = (all: string) => all.split(", ").filter((name) => !own.includes(name)).join(", ");
+      return text.replace(line, "").replace(/(?<=PARTS: .* = \[).*(?=\])/, rest);
+    },
   );
 }
 

@@ -81,6 +81,8 @@ export const GOOD: Readonly<Record<string, Good>> = {
   getChanges: {},
   getGuide: {},
   getLlms: {},
+  getOperatorsPage: {},
+  redirectToOperatorsPage: { status: 308 },
   getHealth: {},
   getReadiness: {},
   getMetrics: {},
@@ -137,6 +139,7 @@ export const GOOD_FOR_OPERATORS: Readonly<Record<string, Good>> = {
   listChanges: {},
   switchChanges: { json: { days: 7 }, changes: ["schema"] },
   getOperatorOpenApi: {},
+  getOperatorsForms: {},
 };
 
 /**

@@ -1,0 +1,386 @@
+// @ts-check
+/// <reference lib="dom" />
+// The operators' page: asks for a token, shows lists as tables, and sends what can be done with them and their rows.
+
+import {
+  all,
+  blame,
+  button,
+  copyButton,
+  create,
+  field,
+  fields,
+  labelled,
+  mark,
+  on,
+  onSubmit,
+  part,
+  say,
+  show,
+  valuesOf,
+  write,
+} from "./document.js";
+import { sentences, toldOf } from "./answer.js";
+import { buildRequest, exchange, freshKey, targetOf } from "./request.js";
+import {
+  bodyOf,
+  cellOf,
+  columnsFor,
+  listsIn,
+  METER_PRINTS,
+  nextQuery,
+  paramsOf,
+  pathWith,
+  placeOf,
+  printsUsed,
+  rowsIn,
+  valueAt,
+} from "./views.js";
+
+/**
+ * @typedef {import("./views.js").Column} Column
+ * @typedef {import("./views.js").Form} Form
+ * @typedef {import("./views.js").Place} Place
+ * @typedef {import("./views.js").Row} Row
+ */
+
+/**
+ * What the page knows. The token is nowhere else: the storage of the session is shared with all pages of the origin.
+ * @type {{ token: string, forms: readonly Form[], place?: Place, form?: Form, row?: Row | undefined,
+ *   readings: number }}
+ */
+export const desk = { token: "", forms: [], readings: 0 };
+
+/**
+ * Sends a request with the token, to where the page comes from.
+ * @param {Pick<Form, "method" | "path" | "type">} form
+ * @param {readonly { name: string, place: string, value: string }[]} [given]
+ */
+export async function ask({ method, path, type }, given = []) {
+  const base = location.origin + location.pathname.replace(/\/operator\/$/, "");
+  const call = buildRequest({ base, method, path, type, key: desk.token }, given);
+  return { call, answer: await exchange(call) };
+}
+
+/** Takes the token of the form, and asks what there is. */
+export async function enter() {
+  const { value } = field("#token");
+  desk.token = value.trim();
+  const { answer } = await ask({ method: "GET", path: "/operator/forms", type: "" });
+  const { status, text, body, message } = answer;
+  if (status !== 200) {
+    return leave(status === 401 ? "This token is not valid." : sentences(status === 0 && text, message));
+  }
+  field("#token").value = "";
+  desk.forms = JSON.parse(body);
+  for (const id of ["view", "forget"]) part(id).hidden = false;
+  part("enter").hidden = true;
+  drawContents();
+  await go();
+}
+
+/** Forgets the token and all that it showed. @param {string} fault */
+export function leave(fault) {
+  if (part("enter").hidden) return location.reload();
+  desk.token = "";
+  write(part("note"), fault);
+  mark(part("note"), "class", "bad");
+  mark(part("token"), "aria-invalid", "true");
+  part("token").focus();
+  say(fault);
+}
+
+/** Links to the lists by group, and buttons for what belongs to none. */
+export function drawContents() {
+  const lists = listsIn(desk.forms).filter(({ path }) => !path.includes("{"));
+  const alone = desk.forms.filter(({ view, list }) => !view && !list);
+  const links = lists.map(({ path, view: { title } }) => {
+    const link = create("a", "", title);
+    mark(link, "href", `#${path}`);
+    return create("li", "", link);
+  });
+  const others = alone.map((form) => create("li", "", actionOf(form)));
+  part("views").replaceChildren(create("ul", "", ...links, ...others));
+}
+
+/** Shows the list that the address says; by default the first one. */
+export async function go() {
+  const [list] = listsIn(desk.forms);
+  const named = placeOf(desk.forms, location.hash);
+  const isElsewhere = !named && desk.place && location.hash !== "";
+  const place = named ?? (list && { list, params: {}, query: "" });
+  if (!place || isElsewhere) return;
+  if (place.list.id !== desk.place?.list.id) {
+    for (const id of ["rows", "same", "pages", "notice"]) part(id).replaceChildren();
+  }
+  Object.assign(desk, { place, row: undefined });
+  const { view, path, description } = place.list;
+  for (const link of all("#views a")) {
+    mark(link, "aria-current", link.getAttribute("href") === `#${path}` && "page");
+  }
+  document.title = [view.title, ...Object.values(place.params)].join(". ");
+  write(part("title"), document.title);
+  write(part("about"), description.replaceAll("`", ""));
+  part("actions").replaceChildren(...formsOf(place, false).map((form) => actionOf(form)));
+  drawFilters(place);
+  part("contents").hidePopover();
+  await load();
+}
+
+/** Reads the rows of the list that is shown. Of several answers, only that of the last request counts. */
+export async function load() {
+  const { place } = desk;
+  if (!place) return;
+  const { list, params, query } = place;
+  const reading = ++desk.readings;
+  mark(part("view"), "aria-busy", "true");
+  const path = pathWith(list.path, params);
+  const { answer } = await ask({ ...list, path: path + (query && `?${query}`) });
+  const { status, text, body, message, headers } = answer;
+  if (reading !== desk.readings) return;
+  mark(part("view"), "aria-busy", false);
+  if (status === 401) return leave(message);
+  const fault = status === 200 ? "" : sentences(`${status || ""} ${text}`, message);
+  const rows = fault ? [] : rowsIn(body);
+  write(part("notice"), fault);
+  drawRows(place, rows);
+  const { key } = list.view;
+  const open = desk.row && rows.find((row) => row[key] === desk.row?.[key]);
+  if (open) drawFacts(desk.row = open);
+  const next = nextQuery(headers.get("link"));
+  const count = rows.length > 0 || next !== undefined ? `${rows.length} shown.` : "Nothing is here.";
+  part("pages").replaceChildren(
+    fault ? "" : create("span", "", count),
+    query ? linkTo("First page", path) : "",
+    next === undefined ? "" : linkTo("Next page", `${path}?${next}`),
+  );
+  say(fault || `${document.title}. ${count}`);
+}
+
+/** @param {string} label @param {string} path */
+export function linkTo(label, path) {
+  const link = create("a", "", label);
+  mark(link, "href", `#${path}`);
+  return link;
+}
+
+/** The forms about a list, or about its rows. @param {Place} place @param {boolean} isOfRow */
+export function formsOf({ list }, isOfRow) {
+  return desk.forms.filter((form) => form.list === list.id && form.isOfRow === isOfRow);
+}
+
+/** The filters of a list: the parameters of its query. @param {Place} place */
+export function drawFilters({ list, query }) {
+  const given = new URLSearchParams(query);
+  const inputs = list.inputs.filter(({ place }) => place === "query");
+  const apply = create("button", "", "Show");
+  part("filters").replaceChildren(
+    ...inputs.map((input) =>
+      labelled({ ...input, isText: false, value: given.get(input.name) ?? "" }, "any")
+    ),
+    ...inputs.length > 0 ? [apply] : [],
+  );
+}
+
+/** Goes to the list that the filters say. */
+export function filter() {
+  const { place } = desk;
+  if (!place) return;
+  const target = { base: "", method: "", path: pathWith(place.list.path, place.params), type: "", key: "" };
+  const hash = `#${targetOf(buildRequest(target, valuesOf("#filters [name]")))}`;
+  if (hash === location.hash) load();
+  else location.hash = hash;
+}
+
+/** @param {Place} place @param {readonly Row[]} rows */
+export function drawRows({ list: { view } }, rows) {
+  const { columns, same } = columnsFor(view.columns, rows);
+  write(part("same"), same.length > 0 ? `All have ${same.join(" · ")}` : "");
+  const heads = columns.map(({ label, kind }) => {
+    const head = create("th", kind, label, ...kind === "time" ? [create("i", "", " UTC")] : []);
+    mark(head, "scope", "col");
+    return head;
+  });
+  const body = rows.map((row) => {
+    const cells = columns.map((column, index) => {
+      const text = cellOf(row, column);
+      if (index === 0) return create("th", "", button(text, () => open(row)));
+      const cell = create(
+        "td",
+        column.kind,
+        ...column.kind === "meter" && text ? [metersOf(row, column)] : [],
+        create("span", "", text),
+      );
+      mark(cell, "data-label", column.label);
+      mark(cell, "title", text.length > 30 && text);
+      return cell;
+    });
+    const line = create("tr", "", ...cells);
+    line.addEventListener("click", ({ target }) => target instanceof HTMLButtonElement || open(row));
+    return line;
+  });
+  part("rows").replaceChildren(
+    ...rows.length > 0 ? [create("thead", "", create("tr", "", ...heads)), create("tbody", "", ...body)] : [],
+  );
+}
+
+/** The prints of a meter. @param {Row} row @param {Column} column */
+export function metersOf(row, column) {
+  const used = printsUsed(row, column);
+  const strip = create("span", "prints");
+  for (let index = 0; index < METER_PRINTS; index++) {
+    const print = document.querySelector("template")?.content.firstElementChild?.cloneNode(true);
+    if (print instanceof Element) {
+      mark(print, "class", index >= used ? "" : used === METER_PRINTS ? "refused" : "ok");
+      strip.append(print);
+    }
+  }
+  return strip;
+}
+
+/** Opens a row: all that is known of it, and what can be done with it. @param {Row} row */
+export function open(row) {
+  const { place } = desk;
+  if (!place) return;
+  const { view } = place.list;
+  const key = cellOf(row, { label: "", path: [view.key], kind: "plain", limit: [] });
+  desk.row = row;
+  write(part("subject"), key);
+  drawFacts(row);
+  const actions = formsOf(place, true).map((form) =>
+    form.view && form.path.startsWith(place.list.path)
+      ? linkTo(form.summary, pathWith(form.path, paramsOf(place, form.path, key)))
+      : actionOf(form, {
+        params: paramsOf(place, form.path, key),
+        keys: { [view.keys]: JSON.stringify([row[view.key]]) },
+      })
+  );
+  part("row-actions").replaceChildren(...actions);
+  unfold();
+}
+
+/** Shows all that is known of a row. @param {Row} row */
+export function drawFacts(row) {
+  const { columns = [] } = desk.place?.list.view ?? {};
+  part("facts").replaceChildren(
+    ...columns.slice(1).map((column) =>
+      create("div", "", create("dt", "", column.label), create("dd", column.kind, cellOf(row, column) || "–"))
+    ),
+  );
+}
+
+/** Shows the panel, without a form or an answer. */
+export function unfold() {
+  part("call").hidden = true;
+  clear();
+  const panel = part("panel");
+  if (panel instanceof HTMLDialogElement && !panel.open) panel.showModal();
+  panel.scrollTo(0, 0);
+  part("subject").focus();
+}
+
+/**
+ * A button that opens the form of an operation, with values that are known.
+ * @param {Form} form
+ * @param {{ params?: Readonly<Record<string, string>>, keys?: Readonly<Record<string, string>> }} [known]
+ */
+export function actionOf(form, known) {
+  return button(form.summary, () => {
+    if (!known) {
+      desk.row = undefined;
+      write(part("subject"), form.summary);
+      for (const id of ["facts", "row-actions"]) part(id).replaceChildren();
+      unfold();
+    }
+    choose(form, { ...desk.place?.params, ...known?.params }, known?.keys ?? {});
+  });
+}
+
+/**
+ * Shows the form of an operation. A change begins with what its row has.
+ * @param {Form} form
+ * @param {Readonly<Record<string, string>>} params
+ * @param {Readonly<Record<string, string>>} keys
+ */
+export function choose(form, params, keys) {
+  if (isBusy()) return;
+  const path = pathWith(form.path, params);
+  desk.form = { ...form, path };
+  clear();
+  part("call").hidden = false;
+  write(part("summary"), form.summary === part("subject").textContent ? "" : form.summary);
+  write(part("method"), form.method);
+  write(part("target"), decodeURI(path));
+  write(part("explained"), form.description.replaceAll("`", ""));
+  part("inputs").replaceChildren(
+    ...form.inputs.filter(({ name }) => path.includes(`{${name}}`) || !(name in params)).map((input) => {
+      const { name, place, isText } = input;
+      const has = place === "body" && desk.row ? valueAt(desk.row, [name]) ?? input.absent : input.absent;
+      const absent = typeof has === "string" ? has : JSON.stringify(has);
+      const value = name === "Idempotency-Key" ? freshKey() : keys[name] ?? "";
+      return labelled({ ...input, absent, value, isText: place === "body" && !isText });
+    }),
+  );
+  write(part("send"), form.method === "DELETE" ? "Delete" : "Send");
+  const [first = part("send")] = fields("#inputs [name]");
+  first.focus();
+  part("call").scrollIntoView();
+  if (form.method === "GET" && fields("#inputs [name]").length === 0) send();
+}
+
+/** Sends the form, and shows the answer. Until it is there, nothing else can be done, because it may have a key. */
+export async function send() {
+  const { form } = desk;
+  if (!form || isBusy() || (form.confirm && !confirm(form.confirm))) return;
+  const given = valuesOf("#inputs [name]");
+  const values = Object.fromEntries(given.map(({ name, value }) => [name, value]));
+  const body = { name: "body", place: "body", value: form.type && bodyOf(form.inputs, values) };
+  mark(part("panel"), "aria-busy", "true");
+  const { call, answer } = await ask(form, [...given.filter(({ place }) => place !== "body"), body]);
+  mark(part("panel"), "aria-busy", false);
+  const { status, field: faulty, newKey } = answer;
+  if (status === 401) return leave(answer.message);
+  blame("#inputs", faulty);
+  if (status > 0 && status < 500) {
+    for (const used of fields("[name=Idempotency-Key]")) used.value = freshKey();
+  }
+  part("answer").hidden = false;
+  const meaning = form.answers[status] ?? "";
+  const known = { meaning, advice: "", sunset: "", path: "", filled: 0, isAdded: true, isCopied: true };
+  show({
+    ...toldOf({ operation: form.id, call, answer }, known),
+    next: [newKey && copyButton("the key", () => newKey, { label: "Copy the key" })],
+  });
+  part("answer").scrollIntoView({ block: "nearest" });
+  if (form.method !== "GET" && status < 300 && status > 0) await load();
+}
+
+/** Shows no answer, and keeps nothing of the last one: it may have a key. */
+export function clear() {
+  part("answer").hidden = true;
+  show({ kind: "example", head: [], message: "" });
+}
+
+/** Whether an answer is awaited. */
+export function isBusy() {
+  return part("panel").hasAttribute("aria-busy");
+}
+
+/** Starts the page. */
+export function start() {
+  onSubmit("enter", enter);
+  onSubmit("filters", filter);
+  onSubmit("call", send);
+  on("forget", "click", () => location.reload());
+  on("close", "click", close);
+  on("panel", "cancel", (event) => isBusy() && event.preventDefault());
+  on("panel", "close", clear);
+  addEventListener("hashchange", () => (close(), go()));
+  part("token").focus();
+}
+
+/** Closes the panel. */
+export function close() {
+  const panel = part("panel");
+  if (panel instanceof HTMLDialogElement && !isBusy()) panel.close();
+}

@@ -1,0 +1,185 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { DeclaredOperation } from "../../src/web/operation.ts";
+import { inputsOf } from "../../src/web/openapi.ts";
+import { resolved } from "../../src/web/schema.ts";
+import { formsOf } from "../../src/page/operators.ts";
+import { OPERATORS_PAGE } from "../../src/page/page_operations.ts";
+import { OPERATOR_TOKEN } from "../support/desk.ts";
+import { Harness } from "../support/harness.ts";
+import { Office } from "../support/office.ts";
+import { ALL } from "../support/operations.ts";
+import { LOANS } from "./loans.ts";
+
+await using harness = await Harness.open(ALL);
+const ofLoans = LOANS.operatorOperations?.(harness.store) ?? [];
+/** The operators' operations of a service, and those of a part that it does not know. */
+const OPERATIONS: readonly DeclaredOperation[] = [...harness.app.operations, ...ofLoans];
+const FORMS = formsOf(OPERATIONS);
+
+/** Ids of the operations that are about a list, or about its rows. */
+function about(list: string, isOfRow: boolean) {
+  return FORMS.filter((form) => form.list === list && form.isOfRow === isOfRow).map(({ id }) => id);
+}
+
+/** How the list of an operation is shown. */
+function viewOf(id: string) {
+  const { view } = FORMS.find((form) => form.id === id) ?? {};
+  assert(view);
+  return view;
+}
+
+Deno.test("service has the operators' page only with operators' tokens, else what any other path has", async () => {
+  await using without = await Harness.open({
+    metricsTokens: [{ token: "a-token-for-metrics-of-a-test-1234" }],
+  });
+  const get = async (path: string) => {
+    const response = await without.fetch(`GET ${path}`);
+    return [response.status, (await response.text()).replaceAll(path, "")];
+  };
+  for (const path of ["/operator", "/operator/", "/operator/forms"]) {
+    assertEquals(await get(path), await get("/operator/none"));
+  }
+  assertEquals((await (await without.fetch("GET /")).text()).includes("/operator"), false);
+});
+
+Deno.test("operators' page is public, shares nothing, allows only itself, and has nothing of the operations", async () => {
+  await using service = await Harness.open(ALL);
+  const response = await service.fetch("GET /operator/", { headers: { origin: "https://other.example" } });
+  const { status, headers } = response;
+  const html = await response.text();
+  const policy = headers.get("content-security-policy") ?? "";
+
+  assertEquals([status, headers.get("content-type")], [200, "text/html; charset=utf-8"]);
+  assertEquals(headers.get("cross-origin-opener-policy"), "same-origin");
+  assertEquals([headers.get("access-control-allow-origin"), headers.get("x-ratelimit-limit")], [null, null]);
+  for (const name of ["style", "script"]) {
+    const [own] = [...html.matchAll(new RegExp(`<${name}\\b[^>]*>(.*?)</${name}>`, "gs"))];
+    const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(own?.[1]));
+    assert(policy.includes(`${name}-src 'sha256-${new Uint8Array(hash).toBase64()}';`));
+  }
+  assertMatch(policy, /connect-src 'self';.*frame-ancestors 'none';.*trusted-types 'none'$/);
+  assertEquals(html.match(/operator\/v1|listAccounts|sessionStorage|localStorage| style=| on\w+=/g), null);
+  const etag = headers.get("etag") ?? "";
+  assertEquals((await service.fetch("GET /operator/", { headers: { "if-none-match": etag } })).status, 304);
+});
+
+Deno.test("/operator leads to the operators' page, wherever a proxy serves it", async () => {
+  await using service = await Harness.open(ALL);
+  const { status, headers } = await service.fetch("GET /operator");
+
+  assertEquals(status, 308);
+  const seen = new URL(headers.get("location") ?? "", "https://proxy.example/store/operator");
+  assertEquals(seen.href, "https://proxy.example/store/operator/");
+});
+
+Deno.test("operators' forms need a token of operators, which may only read", async () => {
+  const reading = "a-token-that-reads-in-a-test-12345";
+  const operatorReadTokens = [{ token: reading }];
+  await using service = await Harness.open({ ...ALL, operatorReadTokens });
+  for (
+    const [key, status] of [[undefined, 401], ["wrong", 401], [reading, 200], [OPERATOR_TOKEN, 200]] as const
+  ) {
+    const response = await service.fetch("GET /operator/forms", { ...key && { key } });
+    assertEquals([response.status, response.headers.get("cache-control")], [status, "no-store"]);
+    await response.body?.cancel();
+  }
+});
+
+Deno.test("formsOf() has a form for every operation of operators, and a view for each that answers a list", () => {
+  const expected = OPERATIONS.filter(({ path, tag }) => tag && path.startsWith("/operator/v1/"));
+
+  assertEquals(FORMS.map(({ id }) => id), expected.map(({ id }) => id));
+  assertEquals(about("listAccounts", true).includes("updateAccount"), true);
+  assertEquals(about("listAccounts", false), ["createAccount", "createAccounts", "applyPlans"]);
+  assertEquals(about("listAccountKeys", true), ["revokeAccountKey"]);
+  assertEquals(about("listOwnedThings", true), ["updateOwnedThing", "deleteOwnedThing"]);
+  const meters = viewOf("listAccounts").columns.filter(({ kind }) => kind === "meter");
+  assertEquals(meters.map(({ path, limit }) => [path, limit]), [
+    [["usage", "minute", "used"], ["limits", "minute"]],
+    [["usage", "day", "used"], ["limits", "day"]],
+  ]);
+});
+
+Deno.test("formsOf() shows the list, the filter and the action of a part that it does not know", () => {
+  const { columns, ...view } = viewOf("listLoans");
+
+  assertEquals(view, { title: "Loans", key: "loanNumber", keys: "loanNumbers" });
+  assertEquals([about("listLoans", true), about("listLoans", false)], [["returnLoan", "remindOfLoans"], []]);
+  assertEquals(columns.map(({ label, kind, limit }) => [label, kind, ...limit]), [
+    ["loan number", "number"],
+    ["borrower", "plain"],
+    ["note", "plain"],
+    ["tool", "choice"],
+    ["hours", "meter", "hours", "allowed"],
+    ["due at", "time"],
+  ]);
+  const [list, back] = ["listLoans", "returnLoan"].map((id) => FORMS.find((form) => form.id === id));
+  assertEquals(list?.inputs.map(({ name, choices }) => [name, ...choices]), [["tool", "saw", "drill"], [
+    "after",
+  ]]);
+  assertEquals(
+    FORMS.flatMap(({ inputs }) => inputs).filter(({ name, place }) => name === "cursor" && place === "query"),
+    [],
+  );
+  assertEquals([back?.confirm, back?.inputs[1]?.absent], ["Is the tool in order?", "required"]);
+});
+
+Deno.test("formsOf() asks before what cannot be undone", () => {
+  const asks = FORMS.filter(({ confirm }) => confirm !== "").map(({ id }) => id);
+
+  assertEquals(FORMS.filter(({ method, confirm }) => method === "DELETE" && confirm === ""), []);
+  for (const id of ["rotateAccountKey", "closeAccount", "deleteAccount"]) {
+    assert(asks.includes(id), id);
+  }
+  const undeclared = formsOf(OPERATIONS.map(({ confirm: _, ...operation }) => operation));
+  assertEquals(undeclared.filter(({ method, confirm }) => (method === "DELETE") !== (confirm !== "")), []);
+});
+
+Deno.test("code of the operators' page names no operation and no field", async () => {
+  const names = OPERATIONS.filter(({ path }) => path.startsWith("/operator/v1/")).flatMap((operation) => {
+    const bodies = Object.values(operation.answers).flatMap(({ body }) => body ?? []);
+    const rows = bodies.map((body) => ({ ...body, json: resolved(body).items ?? body.json }));
+    const fields = rows.flatMap((row) => Object.keys(resolved(row).properties ?? {}));
+    const inputs = inputsOf(operation).filter(({ place }) => place !== "header").map(({ name }) => name);
+    return [operation.id, ...fields, ...inputs];
+  });
+  // What only a Link sets, and what makes an object a meter.
+  const known = new Set(names).difference(new Set(["cursor", "used"]));
+  assert(known.size > 40);
+  for (const file of ["operators.ts", "script/operators.js", "script/views.js"]) {
+    const text = await Deno.readTextFile(new URL(`../../src/page/${file}`, import.meta.url));
+    const code = text.replaceAll(/\/\*\*.*?\*\/|^ *\/\/.*$|html`.*?`;/gms, "");
+    const found = [...known].filter((name) =>
+      code.includes(`"${name}"`) || /[A-Z]/.test(name) && new RegExp(`\\b${name}\\b`).test(code)
+    );
+    assertEquals([file, ...found], [file]);
+  }
+});
+
+Deno.test("operators' page shows what a fork has: its private collections with their owners", async () => {
+  await using office = await Office.open();
+  const response = await office.operate("GET /operator/forms");
+  const forms: ReturnType<typeof formsOf> = await response.json();
+
+  const { view } = forms.find(({ path, method }) => path === "/operator/v1/bookings" && method === "GET") ??
+    {};
+  assertEquals([view?.title, view?.key], ["Bookings", "id"]);
+  assert(view?.columns.some(({ path: [name] }) => name === "accountId"));
+  const options = { operations: () => [], hasOperators: false };
+  assertEquals(OPERATORS_PAGE.operations({ ...optionsOf(office), ...options }), []);
+});
+
+/** What a part needs to know, of a harness. */
+function optionsOf({ store }: Harness): Parameters<typeof OPERATORS_PAGE.operations>[0] {
+  return {
+    ...{
+      store,
+      catalogue: ALL.catalogue,
+      items: [],
+      environment: "staging",
+      publicUrl: undefined,
+      version: "1",
+    },
+    ...{ signUpIsOpen: true, hasOperators: true, securityContact: undefined, operations: () => [] },
+  };
+}
