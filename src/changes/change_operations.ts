@@ -65,7 +65,9 @@ function pageOf<const Of extends Members>(members: Of, example: object, accountI
   return named(
     "ItemChanges",
     output({
-      changes: list(named("ItemChange", output(members, { examples: [example] })), MAX_CHANGES),
+      changes: list(named("ItemChange", output(members, { examples: [example] })), MAX_CHANGES, {
+        description: "The changes, oldest first",
+      }),
       cursor: text({ description: "Where the next request goes on, as `after`" }),
       more: boolean({ description: "Whether there are more changes now" }),
     }, { examples: [{ changes: [example], cursor, more: false }] }),
