@@ -245,9 +245,11 @@ export class InFlight {
       if (this.#idle.delete(end) && pending) this.#add(pending);
       stop.abort();
     };
-    if (pending) this.#remove(pending);
-    this.#idle.add(end);
     if (this.isStopping) end();
+    else {
+      this.#idle.add(end);
+      if (pending) this.#remove(pending);
+    }
     return await budget.pausedFor(wait(signal).finally(end));
   }
 

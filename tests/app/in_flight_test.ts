@@ -210,6 +210,29 @@ Deno.test("stop() waits for the last answer, even of work that is not ready, but
   await new InFlight().stop();
 });
 
+Deno.test("stop() waits for the answer of a request that would be idle only after the stop began", async () => {
+  await using time = new VirtualTime();
+  const inFlight = new InFlight(LIMITS);
+  const events: string[] = [];
+  const client = new AbortController().signal;
+  const work = async (budget: Budget) => {
+    await pause(200);
+    await inFlight.idle(
+      budget,
+      client,
+      (signal) => Promise.resolve(events.push(`aborted: ${signal.aborted}`)),
+    );
+    await pause(300);
+  };
+  worked(inFlight, work).then(() => events.push(`done at ${time.now}`));
+  await time.advance(100);
+
+  inFlight.stop().then(() => events.push(`stopped at ${time.now}`));
+  await time.advance(1_000);
+
+  assertEquals(events.sort(), ["aborted: true", "done at 500", "stopped at 500"]);
+});
+
 Deno.test("quiet() resolves half a second after the last request of a stop, if no other came, and after two seconds at most", async () => {
   await using time = new VirtualTime();
   const ends: Record<string, number> = {};
