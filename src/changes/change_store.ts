@@ -116,17 +116,15 @@ export class ChangeStore {
       throw invalidRequest("The query parameter after must be a cursor from this feed.", "after");
     }
     const [horizon] = await this.#rows(1, { reverse: true });
-    const page = await this.#collect(reader, {
-      after: after.stamp,
-      horizon: horizon?.stamp ?? "",
-      limit,
-      now,
-    });
-    // Read last: as long as the row is there, no later one has been swept.
-    const [features, [first = null, last = null], gaps] = await Promise.all([
+    const range = { after: after.stamp, horizon: horizon?.stamp ?? "", limit, now };
+    const [page, gaps] = await Promise.all([
+      this.#collect(reader, range),
+      this.#store.list(rangeAfter(GAPS_LOG, after.stamp), 1),
+    ]);
+    // Read last: as long as the row is there, no later one has been swept, nor a gap.
+    const [features, [first = null, last = null]] = await Promise.all([
       this.#store.features(),
       this.#store.getMany([after.stamp, page.end].map((stamp) => [...OPERATORS_LOG, stamp])),
-      this.#store.list(rangeAfter(GAPS_LOG, after.stamp), 1),
     ]);
     if (!features[FEED]) throw isOff();
     const isKept = first !== null && last !== null && rowOf(first).mark === after.mark;

@@ -57,13 +57,16 @@ async function addTogether(office: Office): Promise<void> {
   });
 }
 
-/** A KV that calls `happen` once, between the lists of two logs: after the first has been read, and before the second. */
-function betweenLists(kv: Deno.Kv, happen: () => Promise<unknown>): Deno.Kv {
+/**
+ * A KV that calls `happen` once, between the lists of two logs: after everyone's has been read, and before the second,
+ * by default that of an account.
+ */
+function betweenLists(kv: Deno.Kv, happen: () => Promise<unknown>, second: string = "account"): Deno.Kv {
   const { promise: isRead, resolve } = Promise.withResolvers<void>();
   let left = 1;
   async function* list(selector: Deno.KvListSelector, options: Deno.KvListOptions) {
     const name = "start" in selector ? String(selector.start[1]) : "";
-    const isSecond = name === "account" && left-- > 0;
+    const isSecond = name === second && left-- > 0;
     if (isSecond) {
       await isRead;
       await happen();
@@ -377,6 +380,23 @@ Deno.test("listChanges() returns cursor_expired if rows are swept between its li
   ]);
 });
 
+Deno.test("listChanges() returns cursor_expired if a gap is swept before it is read", async () => {
+  await using office = await openOffice();
+  const ann = await Follower.start(office, office.ann);
+  await office.addRooms(1);
+  for (const days of [0, 7]) await switchFeed(office, days);
+  await office.addRooms(1);
+  office.now += 8 * DAY;
+  await office.addRooms(1);
+  const kv = betweenLists(office.kv, () => sweep(office), "gaps");
+  await using reader = new Office(kv, { catalogue: OF_ROOMS, operatorToken: OPERATOR_TOKEN });
+  Object.assign(reader, { isFirst: false, now: office.now });
+
+  const response = await ann.ask(`?after=${ann.cursor}`, reader);
+
+  await assertError(response, 410, "cursor_expired", /not kept/, ["cursor"]);
+});
+
 Deno.test("listChanges() returns changes_gap with the cursor of now, if the feed was off in between", async () => {
   await using office = await openOffice();
   const [ann, operator] = [await Follower.start(office, office.ann), await Follower.start(office)];
@@ -397,7 +417,7 @@ Deno.test("listChanges() returns changes_gap with the cursor of now, if the feed
   for (const follower of [ann, operator]) assertEquals(await follower.all(), ["created rooms 5"]);
 });
 
-Deno.test("listChanges() returns changes_gap if the feed was off between its lists", async () => {
+Deno.test("listChanges() returns what was before, then changes_gap, if the feed was off between its lists", async () => {
   await using office = await openOffice();
   const ann = await Follower.start(office, office.ann);
   await office.addRooms(1);
@@ -407,6 +427,7 @@ Deno.test("listChanges() returns changes_gap if the feed was off between its lis
   await using reader = new Office(kv, { catalogue: OF_ROOMS, operatorToken: OPERATOR_TOKEN });
   reader.isFirst = false;
 
+  assertEquals(await ann.next(100, reader), ["created rooms 2"]);
   await assertError(await ann.ask(`?after=${ann.cursor}`, reader), 410, "changes_gap", /was off/, ["cursor"]);
 });
 
