@@ -79,6 +79,8 @@ type OperatorsRow = LogRow<LoggedChange> & Pick<FeedCursor, "mark">;
 /** Maximum number of rows that a request reads of all logs, and at a time of one. */
 const MAX_READ = 1_000;
 const STEP = 100;
+/** Maximum number of rows that are read to find the newest one that is not young. */
+const MAX_YOUNG = 10_000;
 /** Number of rows that a sweep reads. */
 const SWEPT = 500;
 
@@ -145,13 +147,25 @@ export class ChangeStore {
 
   /** The cursor of now. After a list of items that is read later, no change before it is missing. */
   async #start(accountId: string, now: number): Promise<FeedCursor> {
-    const [features, newest] = await Promise.all([
-      this.#store.features(),
-      this.#rows(this.#maxStaleness === 0 ? 1 : MAX_READ, { reverse: true }),
-    ]);
-    const row = newest.find(({ at }) => !this.#isYoung(at, now)) ?? await this.#oldest();
-    if (!features[FEED] || row === undefined || this.#isYoung(row.at, now)) throw isOff();
+    const [features, row] = await Promise.all([this.#store.features(), this.#newestShown(now)]);
+    if (!features[FEED] || row === undefined) throw isOff();
     return { stamp: row.stamp, mark: row.mark, accountId };
+  }
+
+  /**
+   * The newest row that is not young or, if too many are, the oldest one that is kept; undefined if that is young, or if
+   * there is none.
+   */
+  async #newestShown(now: number): Promise<OperatorsRow | undefined> {
+    const size = this.#maxStaleness === 0 ? 1 : MAX_READ;
+    let rows: readonly OperatorsRow[] = [];
+    for (let left = MAX_YOUNG; left > 0; left -= size) {
+      rows = await this.#rows(size, { reverse: true, before: rows.at(-1)?.stamp });
+      const row = rows.find(({ at }) => !this.#isYoung(at, now));
+      if (row || rows.length < size) return row;
+    }
+    const oldest = await this.#oldest();
+    return oldest && this.#isYoung(oldest.at, now) ? undefined : oldest;
   }
 
   /** The error of a cursor that cannot go on, with that of now. */
@@ -259,9 +273,13 @@ export class ChangeStore {
     return oldest;
   }
 
-  /** The first rows of operators' log or, in reverse, the last ones. */
-  async #rows(limit: number, options?: { readonly reverse: boolean }): Promise<readonly OperatorsRow[]> {
-    return (await this.#store.list({ prefix: OPERATORS_LOG }, limit, options)).map(rowOf);
+  /** The first rows of operators' log or, in reverse, the last ones; only those before a stamp if there is one. */
+  async #rows(
+    limit: number,
+    { reverse = false, before }: { readonly reverse?: boolean; readonly before?: string | undefined } = {},
+  ): Promise<readonly OperatorsRow[]> {
+    const end = before === undefined ? {} : { end: [...OPERATORS_LOG, before] };
+    return (await this.#store.list({ prefix: OPERATORS_LOG, ...end }, limit, { reverse })).map(rowOf);
   }
 }
 
