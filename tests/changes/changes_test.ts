@@ -185,6 +185,17 @@ Deno.test("listChanges() has the deletion of an account's items, and of an item 
   assertEquals((await stampsOf(office, "account", id)).length > 0, true);
 });
 
+Deno.test("a row of everyone's log has nothing of an item's owner", async () => {
+  await using office = await openOffice();
+  const accountId = await office.idOf(office.ann);
+  await office.operate("POST /operator/v1/rooms", { json: { ...BLUE, accountId } });
+
+  const rows = await Array.fromAsync(office.kv.list<Uint8Array>({ prefix: ["changes", "everyone"] }));
+
+  const names = rows.map(({ value }) => Object.keys(JSON.parse(new TextDecoder().decode(value))[0]));
+  assertEquals(names, [["collection", "id", "change", "at"]]);
+});
+
 Deno.test("listChanges() never has another account's items, whether accounts read simultaneously or in turn", async () => {
   await using office = await openOffice();
   const ann = await Follower.start(office, office.ann);
@@ -448,6 +459,24 @@ Deno.test.each<[what: string, readableBy: "owner" | "everyone", code: string]>([
   const response = await ann.ask(`?after=${ann.cursor}`, later);
 
   assertEquals((await response.json()).code ?? "", code);
+});
+
+Deno.test("rebuild() appends no gap while the feed is off", async () => {
+  await using office = await Office.open();
+  const rooms = resource({
+    ...ROOMS,
+    noun: ["a room", "rooms"],
+    filters: [],
+    readableBy: "owner",
+    extend: [],
+  });
+  const catalogue: Catalogue = { ...OF_ROOMS, resources: [rooms] };
+  const store = new Store(onFile(office.kv, { clock: () => office.now }));
+  await store.features();
+
+  await rebuild(rooms, { catalogue, store, clock: () => office.now, notice() {} });
+
+  assertEquals(await stampsOf(office), []);
 });
 
 Deno.test("listChanges() returns cursor_expired after a copy of the file is put back", async () => {

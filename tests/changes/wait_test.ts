@@ -349,3 +349,21 @@ Deno.test("FeedWatch goes on after a list has failed, and reads on while lists a
   assertEquals([await waiting, await late], [true, true]);
   assertEquals(store.starts, ["0100", "0600", "1100"]);
 });
+
+Deno.test("FeedWatch gathers changes until the end of the wait at most, and waits for nothing once its signal has aborted", async () => {
+  await using time = new VirtualTime();
+  const store = new FakeStore();
+  store.rows = ["7"];
+  const watch = new FeedWatch(store);
+  const start = time.now;
+  const ends: [boolean, number][] = [];
+  const wait = async (ms: number, signal: AbortSignal) => {
+    ends.push([await watch.hasAppended([accountLog("7")], "5", { ms, signal }), time.now - start]);
+  };
+
+  wait(1_400, FOREVER.signal);
+  wait(10_000, AbortSignal.abort());
+  await time.advance(3_000);
+
+  assertEquals(ends, [[false, 0], [true, 1_400]]);
+});
