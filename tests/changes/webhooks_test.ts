@@ -34,7 +34,7 @@ Deno.test("guide for operators has a worker that sends signed webhooks of each c
   await using office = await Office.open();
   await switchFeed(office);
   const received: Received[] = [];
-  let [refusals, notify] = [1, () => {}];
+  let [refusals, acceptances, notify] = [1, Infinity, () => {}];
   const listening = { port: 0, hostname: "127.0.0.1", onListen() {} } as const;
   await using service = Deno.serve(listening, (request, info) => office.app.fetch(request, info));
   await using receiver = Deno.serve(listening, async (request) => {
@@ -43,7 +43,7 @@ Deno.test("guide for operators has a worker that sends signed webhooks of each c
     const body = await request.text();
     assertEquals(signature, signatureOf(id ?? "", timestamp ?? "", body));
     assert(Math.abs(Number(timestamp) - Date.now() / 1_000) < 60);
-    const isRefused = refusals-- > 0;
+    const isRefused = refusals-- > 0 || acceptances-- <= 0;
     if (!isRefused) received.push({ id, ...JSON.parse(body) });
     notify();
     return new Response(null, { status: isRefused ? 500 : 204 });
@@ -86,9 +86,15 @@ Deno.test("guide for operators has a worker that sends signed webhooks of each c
   await until(() => received.some(({ type }) => type === "bookings.deleted"));
   for (const days of [0, 7]) await switchFeed(office, days);
   await until(() => received.some(({ type }) => type === "feed.interrupted"));
-  await office.addRooms(1);
+  acceptances = 1;
+  await office.addRooms(2);
   await until(() => received.at(-1)?.type === "rooms.created");
   await kill(second);
+  acceptances = Infinity;
+  for (const days of [0, 7]) await switchFeed(office, days);
+  const third = start();
+  await until(() => received.at(-1)?.type === "feed.interrupted");
+  await kill(third);
 
   const accountId = await office.idOf(office.ann);
   const once = [...new Map(received.map((one) => [one.id, one])).values()];
@@ -99,6 +105,7 @@ Deno.test("guide for operators has a worker that sends signed webhooks of each c
     ["bookings.deleted", { id: 1, accountId }],
     ["feed.interrupted", {}],
     ["rooms.created", { id: 4 }],
+    ["feed.interrupted", {}],
   ]);
   assertMatch(once[0]?.timestamp ?? "", /^2027-01-15T12:00:00/);
 });
