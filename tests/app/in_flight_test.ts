@@ -233,6 +233,23 @@ Deno.test("stop() waits for the answer of a request that would be idle only afte
   assertEquals(events.sort(), ["aborted: true", "done at 500", "stopped at 500"]);
 });
 
+Deno.test("idle() takes the request of a handler that waits at once out of those in flight until the wait is over", async () => {
+  const inFlight = new InFlight(LIMITS);
+  const wait = Promise.withResolvers<void>();
+  const done = worked(inFlight, async (budget) => {
+    await inFlight.idle(budget, new AbortController().signal, () => wait.promise);
+    return inFlight.size;
+  });
+  const before = inFlight.size;
+
+  await Promise.resolve();
+  const meanwhile = inFlight.size;
+  wait.resolve();
+
+  assertEquals([before, meanwhile, await done, inFlight.size], [1, 0, 1, 0]);
+  await inFlight.stop();
+});
+
 Deno.test("quiet() resolves half a second after the last request of a stop, if no other came, and after two seconds at most", async () => {
   await using time = new VirtualTime();
   const ends: Record<string, number> = {};
