@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Invalid, type Schema, text } from "../web/schema.ts";
 
-/** A position in the feed: a row of operators' log, up to which somebody has read. */
+/** A position in the feed: a row of operators' log, up to which a reader has read. */
 export interface FeedCursor {
   /** The versionstamp of the row. */
   readonly stamp: string;

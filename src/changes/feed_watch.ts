@@ -2,11 +2,11 @@ import { monotonicNow, msBetween, plus, SECOND } from "../base/mod.ts";
 import { decodeJson, nameOf, type Store } from "../engine/mod.ts";
 import { type LoggedChange, OPERATORS_LOG, otherLogOf } from "../resource/mod.ts";
 
-/** Who waits for entries in logs. */
+/** A request that waits for entries in logs. */
 interface Waiter {
   /** The names of the logs. */
   readonly logs: readonly string[];
-  /** The stamp after which entries are new to it. */
+  /** The stamp of the last commit that it knows. */
   readonly after: string;
   readonly wake: () => void;
 }
@@ -17,8 +17,8 @@ const INTERVAL = SECOND;
 const ROWS = 500;
 
 /**
- * Follows operators' log while somebody waits for entries in other logs: for all of them with one list a second, and on a
- * file only if there was a commit.
+ * Follows operators' log while requests wait for entries in other logs. One list a second serves all of them. On a file,
+ * there is none without a commit.
  */
 export class FeedWatch {
   readonly #store: Pick<Store, "dataVersion" | "list">;
@@ -71,7 +71,7 @@ export class FeedWatch {
     this.#timer = undefined;
   }
 
-  /** Reads what is new, and wakes whoever waits for that. */
+  /** Reads what is new, and wakes the requests that wait for it. */
   async #follow(): Promise<void> {
     const { dataVersion } = this.#store;
     const isUnchanged = dataVersion !== undefined && dataVersion === this.#dataVersion;
@@ -100,7 +100,7 @@ export class FeedWatch {
       const stamp = String(row.key.at(-1));
       const logs = decodeJson<readonly LoggedChange[]>(row).map(otherLogOf);
       for (const log of logs) if (log) newest.set(nameOf(log), stamp);
-      // Somebody who has joined meanwhile may need rows before.
+      // A request that has joined meanwhile may need earlier rows.
       if (this.#after >= after) this.#after = stamp;
     }
     for (const { logs, after, wake } of this.#waiting) {

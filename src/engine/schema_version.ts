@@ -9,7 +9,7 @@ import { decodeJson, encodeJson, type Entry, versionstampOf } from "./row.ts";
  */
 export const SCHEMA: Deno.KvKey = ["schema"];
 
-/** Features of a store that are on, by name. What their numbers mean is up to whoever switches them. */
+/** Features of a store that are on, by name. What a number means is up to the code that switches it. */
 export type Features = Readonly<Record<string, number>>;
 
 /** What the row has besides the version. */
