@@ -104,7 +104,11 @@ export class Admissions {
   /** Admits a request, after `begin()`. */
   admit(caller: Caller, budget: Budget): Admission | Promise<Admission> {
     const { early = NOT_CHARGED } = caller;
-    return whenReady(early, (charged) => charged === NOT_CHARGED ? this.#charge(caller, budget) : charged);
+    if (early === NOT_CHARGED) return this.#charge(caller, budget, budget.begun);
+    return whenReady(
+      early,
+      (charged) => charged === NOT_CHARGED ? this.#charge(caller, budget, monotonicNow()) : charged,
+    );
   }
 
   /** Charges a request if that needs no version check. NOT_CHARGED means that memory decides after the check. */
@@ -119,10 +123,10 @@ export class Admissions {
     return needsRun ? this.#chargeInRun(owned, opened, caller) : NOT_CHARGED;
   }
 
-  /** Charges a request, from memory if possible. The versions must have been checked since it arrived. */
-  #charge(caller: Caller, budget: Budget): Admission | Promise<Admission> {
+  /** Charges a request at `at`, which is now, from memory if possible. The versions must have been checked since it arrived. */
+  #charge(caller: Caller, budget: Budget, at: MonotonicTime): Admission | Promise<Admission> {
     budget.check();
-    const charged = this.#tryToCharge(caller, budget.begun);
+    const charged = this.#tryToCharge(caller, at);
     if (charged !== NOT_CHARGED && !(charged instanceof Promise)) return charged;
     const again = async () => {
       budget.check();
