@@ -1,5 +1,5 @@
 import { DAY } from "../base/mod.ts";
-import { decodeJson, type Entry, MAX_MUTATIONS, nameOf, type Store } from "../engine/mod.ts";
+import { decodeJson, type Entry, KV_DEADLINE, MAX_MUTATIONS, nameOf, type Store } from "../engine/mod.ts";
 import { ApiError, type ErrorKind, invalidRequest } from "../web/mod.ts";
 import {
   accountLog,
@@ -222,11 +222,11 @@ export class ChangeStore {
   }
 
   /**
-   * Whether a process may still show items from before a change. If a clock is more than a day ahead, its time means
-   * nothing.
+   * Whether a process may still show items from before a change, whose commit can take until the deadline. If a clock is
+   * more than a day ahead, its time means nothing.
    */
   #isYoung(at: number, now: number): boolean {
-    return this.#maxStaleness > 0 && at > now - this.#maxStaleness && !isAhead(at, now);
+    return this.#maxStaleness > 0 && at > now - this.#maxStaleness - KV_DEADLINE && !isAhead(at, now);
   }
 
   /** When the oldest change that is kept was made, in ms since the epoch; undefined if none is. */

@@ -543,11 +543,11 @@ Deno.test("listChanges() has a change only once no process can show an older ite
     "changes_off",
     /now|off/,
   );
-  office.now += 2_000;
+  office.now += 7_000; // The staleness, and the deadline of a commit.
   const [ann, operator] = [await Follower.start(office, office.ann), await Follower.start(office)];
   office.now += 1_000;
   await office.addRooms(1);
-  office.now += 1_999;
+  office.now += 6_999;
   const late = await Follower.start(office, office.ann);
   for (const follower of [ann, operator, late]) {
     assertEquals([await follower.all(), follower.more], [[], false]);
@@ -556,7 +556,7 @@ Deno.test("listChanges() has a change only once no process can show an older ite
   office.now += 1;
 
   for (const follower of [ann, operator, late]) assertEquals(await follower.all(), ["created rooms 2"]);
-  office.now += 1_999;
+  office.now += 6_999;
   for (const follower of [ann, operator, late]) assertEquals(await follower.all(), ["created rooms 3"]);
   // A clock that is more than a day ahead holds nothing up.
   office.now += 2 * DAY;
@@ -573,9 +573,9 @@ Deno.test("listChanges() gives a cursor from right before many changes that are 
   for (const count of [1_100, 8_900]) {
     for (let added = 0; added < count; added++) await appendTo(office);
     const operator = await Follower.start(office);
-    office.now += 60_000;
+    office.now += 65_000;
     seen.push((await operator.all(1_000)).length);
-    office.now -= 60_000;
+    office.now -= 65_000;
   }
 
   assertEquals(seen, [1_100, 10_001]);
