@@ -26,6 +26,8 @@ Deno.test("operators' page shows nothing without the token, keeps it in memory o
       "Invoices",
       "Payments",
       "Close the desk",
+      "Follow the changes of all items",
+      "Switch the feed of changes on or off",
     ],
   });
   const kept = () =>
@@ -197,7 +199,7 @@ Deno.test("operators' page shows the list, filter, next page and action of a par
   await until(page, "#pages", "Nothing is here.");
   assertEquals(answers, ["Is the tool in order?"]);
   await press(page, "Close", true);
-  await page.locator("#views button").click();
+  await press(page, "Close the desk");
   await shows(page, { "#subject": "Close the desk", "#target": "/operator/v1/desk/close" });
 });
 
