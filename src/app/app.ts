@@ -1,4 +1,4 @@
-import { monotonicNow, type MonotonicTime } from "../base/mod.ts";
+import { monotonicNow } from "../base/mod.ts";
 import { StoreUnavailable } from "../engine/mod.ts";
 import { type AllowedOrigins, bearerToken } from "../web/headers.ts";
 import {
@@ -79,27 +79,9 @@ const MISS: Pick<Operation, "access" | "method"> = { access: ACCESS.key, method:
  *     record       at the end, writes metrics and the access log
  */
 export function createApp(options: AppOptions): App {
-  const { operations, publicUrl, allowedOrigins, admissions, transactions, realm, environment, keys } =
-    options;
-  const { onDeploy, inFlight, clock } = options;
-  const documentOf = documentsOf(operations);
+  const { admissions, inFlight } = options;
   const arrive = createArrivals(options);
-  const responding: readonly Responding[] = [
-    refusing(),
-    authorizing({ realm, environment, keys }),
-    handling({ admissions, transactions, onDeploy, realm, inFlight, clock }),
-  ];
-  const miss = missing(operations, documentOf);
-  const limit = limiting(admissions);
-  const finishing: readonly Finishing[] = [
-    addDeprecation,
-    describing(documentOf, publicUrl),
-    closing(inFlight),
-    addRequestId,
-    sharing(allowedOrigins),
-  ];
-
-  const serving: Serving<Arrival> = { work, failed, finish, ended };
+  const serving = createServing(options);
 
   return function fetch(request: Request, info: ConnectionInfo): Response | Promise<Response> {
     const arrival = arrive(request, info);
@@ -115,22 +97,37 @@ export function createApp(options: AppOptions): App {
       const ready = caller && admissions.begin(caller);
       return inFlight.run(arrival, serving, { at, timeoutMs, isForMonitoring, ready });
     } catch (error) {
-      return respond(arrival, failed(arrival, error));
+      return respond(arrival, serving.failed(arrival, error));
     }
   };
 
-  function work(arrival: Arrival, budget: Budget): Response | Promise<Response> {
-    const admission = arrival.caller && admissions.admit(arrival.caller, budget);
-    return admission instanceof Promise
-      ? admission.then((admission) => serve(arrival, admission, budget))
-      : serve(arrival, admission, budget);
+  function respond(arrival: Arrival, made: Response): Response {
+    const response = serving.finish(arrival, made);
+    serving.ended(arrival, monotonicNow());
+    return response;
   }
+}
 
-  function serve(
-    arrival: Arrival,
-    admission: Admission | undefined,
-    budget: Budget,
-  ): Response | Promise<Response> {
+/** The steps of a request that has arrived. They are the same for all requests, because closures for each cost time. */
+function createServing(options: AppOptions): Serving<Arrival> {
+  const { operations, publicUrl, allowedOrigins, admissions, realm, environment, keys, inFlight } = options;
+  const documentOf = documentsOf(operations);
+  const responding: readonly Responding[] = [
+    refusing(),
+    authorizing({ realm, environment, keys }),
+    handling(options),
+  ];
+  const miss = missing(operations, documentOf);
+  const limit = limiting(admissions);
+  const finishing: readonly Finishing[] = [
+    addDeprecation,
+    describing(documentOf, publicUrl),
+    closing(inFlight),
+    addRequestId,
+    sharing(allowedOrigins),
+  ];
+
+  function respond(arrival: Arrival, admission: Admission | undefined, budget: Budget) {
     arrival.admission = admission;
     for (const step of responding) {
       const response = step(arrival, budget);
@@ -139,27 +136,27 @@ export function createApp(options: AppOptions): App {
     return miss(arrival);
   }
 
-  function failed(arrival: Arrival, error: unknown): Response {
-    if (error instanceof UsedUp) arrival.limitOf = error.limitOf;
-    return errorResponse(asApiError(error, arrival, options));
-  }
-
-  function finish(arrival: Arrival, made: Response): Response {
-    const response = limit(arrival, requireResponse(made));
-    for (const step of finishing) step(arrival, response);
-    arrival.made = made;
-    return response;
-  }
-
-  function ended(arrival: Arrival, at: MonotonicTime): void {
-    if (arrival.made) record(arrival, { made: arrival.made, ended: at }, options);
-  }
-
-  function respond(arrival: Arrival, made: Response): Response {
-    const response = finish(arrival, made);
-    ended(arrival, monotonicNow());
-    return response;
-  }
+  return {
+    work(arrival, budget) {
+      const admission = arrival.caller && admissions.admit(arrival.caller, budget);
+      return admission instanceof Promise
+        ? admission.then((admission) => respond(arrival, admission, budget))
+        : respond(arrival, admission, budget);
+    },
+    failed(arrival, error) {
+      if (error instanceof UsedUp) arrival.limitOf = error.limitOf;
+      return errorResponse(asApiError(error, arrival, options));
+    },
+    finish(arrival, made) {
+      const response = limit(arrival, requireResponse(made));
+      for (const step of finishing) step(arrival, response);
+      arrival.made = made;
+      return response;
+    },
+    ended(arrival, at) {
+      if (arrival.made) record(arrival, { made: arrival.made, ended: at }, options);
+    },
+  };
 }
 
 /** Returns a function for the path of the document with the operations below a path: clients' or operators'. */

@@ -94,18 +94,17 @@ const MAX_ROUTES = 5_000;
 /** Maximum length of a cached URL. Clients rarely send a longer one. */
 const MAX_URL_LENGTH = 200;
 
-/** Returns a function that turns a request into an {@linkcode Arrival}. It never throws. */
-export function createArrivals(
-  { operations, publicUrl, clock, clientAddress }: ArrivalsOptions,
-): (request: Request, info: ConnectionInfo) => Arrival {
+/** Returns a function that finds the route of a request. */
+function createRoutes(
+  { operations, publicUrl }: Pick<ArrivalsOptions, "operations" | "publicUrl">,
+): (request: Request) => Route {
   const match = createMatcher(operations);
-  const requestId = createRequestIds();
   /** The routes of requests, by method and URL. Methods that no operation has are not kept. */
   const routes: ReadonlyMap<string, BoundedMap<string, KeptRoute>> = new Map(
     operations.map(({ method }) => [method, new BoundedMap<string, KeptRoute>(MAX_ROUTES)]),
   );
 
-  function routeOf(request: Request): Route {
+  return function routeOf(request: Request): Route {
     const { method, url } = request;
     const host = request.headers.get("host");
     const known = routes.get(method)?.get(url);
@@ -122,7 +121,16 @@ export function createArrivals(
     const route = { host, base, path, query, matched, ...of };
     if (isValid && url.length <= MAX_URL_LENGTH) routes.get(method)?.set(url, route);
     return route;
-  }
+  };
+}
+
+/** Returns a function that turns a request into an {@linkcode Arrival}. It never throws. */
+export function createArrivals(
+  options: ArrivalsOptions,
+): (request: Request, info: ConnectionInfo) => Arrival {
+  const { clock, clientAddress } = options;
+  const routeOf = createRoutes(options);
+  const requestId = createRequestIds();
 
   return function arrive(request: Request, info: ConnectionInfo): Arrival {
     const id = requestId(request); // First, because it loads all headers at once.
