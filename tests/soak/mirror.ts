@@ -6,6 +6,8 @@ import { TcpProxy } from "../process/tcp_proxy.ts";
 import { type Credential, TemporaryStore } from "../process/temporary_store.ts";
 import { call, nextTarget, type Reply } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
+import { findFaults } from "../support/stored_rows.ts";
+import { CATALOGUE } from "./catalogue.ts";
 
 /** Options of {@linkcode mirror}. */
 export interface MirrorOptions {
@@ -312,6 +314,10 @@ export async function mirror(
       );
     }
   }
+  for (const process of processes.up) await process.crash();
+  await server?.crash();
+  using kv = await Deno.openKv(store.kvPath);
+  assertEquals(await findFaults(kv, CATALOGUE.resources), []);
   const [, , ofAll] = mirrors;
   note(
     `${ofAll?.seen.length} changes seen by operators, ${known.size} items, ${server?.proxy.lost ?? 0} lost`,
@@ -359,13 +365,17 @@ class RestartedServer {
     const server = await ConnectServer.start({ file });
     const proxy = cleanup.use(new TcpProxy(server.url));
     const restarted = new RestartedServer(server, file, proxy);
-    cleanup.defer(() => restarted.#server.crash());
+    cleanup.defer(() => restarted.crash());
     proxy.losesOneIn = LOST_ONE_IN;
     return restarted;
   }
 
-  async restart(): Promise<void> {
+  async crash(): Promise<void> {
     await this.#server.crash();
+  }
+
+  async restart(): Promise<void> {
+    await this.crash();
     this.#server = await ConnectServer.start({ file: this.#file });
     this.proxy.target = Number(new URL(this.#server.url).port);
   }

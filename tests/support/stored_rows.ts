@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import type { OwnKeys } from "../../src/accounts/added_keys.ts";
 import { nameOf } from "../../src/engine/versions.ts";
-import type { Resource } from "../../src/resource/mod.ts";
+import { type LoggedChange, OPERATORS_LOG, otherLogOf, type Resource } from "../../src/resource/mod.ts";
 import { parseStoredJson, resolved, text } from "../../src/web/schema.ts";
 import { THINGS } from "./things.ts";
 
@@ -183,6 +183,15 @@ function faultsOf(key: Deno.KvKey, rows: Rows): string[] {
         name.startsWith('["messages",') && JSON.parse(text).accountId === rest[0]
       );
       return messages.length === Number(text) ? [] : [`${nameOf(key)} is ${text}, not ${messages.length}`];
+    }
+    case "changes": {
+      const stamp = String(rest.at(-1));
+      if (rest[0] !== "operators") return needs(key, [...OPERATORS_LOG, stamp], rows);
+      const entries: LoggedChange[] = JSON.parse(text);
+      return entries.flatMap((entry) => {
+        const log = otherLogOf(entry);
+        return log ? needs(key, [...log, stamp], rows) : [];
+      });
     }
     default:
       return text === "not bytes" ? [`${nameOf(key)} does not hold bytes`] : [];
