@@ -34,7 +34,8 @@ export const CURSOR_EXPIRED: ErrorKind = {
 /** The feed does not have all changes after a cursor. */
 export const CHANGES_GAP: ErrorKind = {
   ...{ code: "changes_gap", status: 410, todo: AGAIN, texts },
-  means: "After the cursor, the feed was off for some time, or who may read a collection has changed.",
+  means:
+    "After the cursor, the feed was off for some time, the store was restored from a backup, or who may read a collection has changed.",
 };
 
 /** A change as its readers see it. */

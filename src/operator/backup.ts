@@ -11,7 +11,8 @@ const WITH_LOG = 2;
 /** What a restore brings back. */
 const RESTORED =
   "This brings back what was true at the time of the backup: keys that were replaced since then work " +
-  "again, accounts that were suspended or closed since then are open, and ids that were used since then are used again.";
+  "again, accounts that were suspended or closed since then are open, and ids that were used since then are used again. " +
+  "If the feed of changes is on, its readers have to list everything again: they get 410.";
 
 /**
  * Backs up a store, which may be in use. The file appears once it is complete and checked.
@@ -23,7 +24,7 @@ export async function backUp(kvPath: string, file: string, options: CopyOptions)
     await requireNone(file, "a backup never overwrites a file");
     await requireFile(kvPath);
     const source = resolve(kvPath);
-    await writeAtomically(file, (target) => copyInWorker({ source, target, untrusted: false }, options));
+    await writeAtomically(file, (target) => copyInWorker({ source, target, isRestored: false }, options));
   });
   options.err(`Backed up ${kvPath} to ${file}.`);
 }
@@ -50,7 +51,7 @@ export async function restore(file: string, kvPath: string, options: CopyOptions
     }
     await makeFolder(resolve(kvPath));
     try {
-      await writeAtomically(kvPath, (target) => copyInWorker({ source, target, untrusted: true }, options));
+      await writeAtomically(kvPath, (target) => copyInWorker({ source, target, isRestored: true }, options));
     } catch (error) {
       // Fails if another process already uses it.
       for (const folder of newFolders) await Deno.remove(folder).catch(() => {});

@@ -1,6 +1,7 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import { AGAIN, requireReadable, retried } from "../engine/mod.ts";
+import { AGAIN, openStore, requireReadable, retried, Transactions } from "../engine/mod.ts";
+import { appendGap, FEED, newTag } from "../resource/mod.ts";
 import { CommandError } from "./command_line.ts";
 
 /** A store's file to copy. */
@@ -8,8 +9,8 @@ export interface CopyJob {
   readonly source: string;
   /** Path of the copy. */
   readonly target: string;
-  /** Whether to check the source, too. */
-  readonly untrusted: boolean;
+  /** Whether the copy is restored: the source is checked, too, and readers of its feed have to list everything again. */
+  readonly isRestored: boolean;
   /** Number of pages between two progress notices. */
   readonly step?: number;
 }
@@ -72,7 +73,7 @@ export async function copyStore(job: CopyJob, notice: (line: string) => void): P
   const source = openDatabase(job.source);
   let noticed = false;
   try {
-    if (job.untrusted) requireSound(source);
+    if (job.isRestored) requireSound(source);
     // While this snapshot is open, writes by other processes do not make SQLite start over.
     source.exec("BEGIN");
     source.prepare("SELECT * FROM sqlite_schema").get();
@@ -87,10 +88,10 @@ export async function copyStore(job: CopyJob, notice: (line: string) => void): P
     source.close();
   }
   if (noticed) notice("Copied all pages. Checking the copy.");
-  await checkCopy(job.target);
+  await checkCopy(job);
 }
 
-async function checkCopy(path: string): Promise<void> {
+async function checkCopy({ target: path, isRestored }: CopyJob): Promise<void> {
   const copy = openDatabase(path);
   try {
     requireSound(copy);
@@ -98,9 +99,25 @@ async function checkCopy(path: string): Promise<void> {
       throw new CommandError("it is not a Deno KV");
     }
     await requireReadable(path);
+    if (isRestored) await interruptFeed(path);
     await retried(() => Promise.resolve(disableWal(copy) || AGAIN));
   } finally {
     copy.close();
+  }
+}
+
+/** Appends a gap to the feed of changes if it is on: its readers may have read what the restore takes back. */
+async function interruptFeed(path: string): Promise<void> {
+  const store = await openStore(path, { clock: Date.now, create: false });
+  try {
+    const tag = newTag();
+    await new Transactions(store, Date.now).run({
+      decide(rows, write) {
+        if (rows.features[FEED]) appendGap(rows, write, tag);
+      },
+    });
+  } finally {
+    await store.close();
   }
 }
 

@@ -62,7 +62,8 @@ project's folder, not from your current folder.`,
 First stop the service, because a running service keeps using the old file even after you move it. Then
 move that file away, with its -wal, -shm and -journal files if they exist. The store appears only once it
 is complete and checked. An interrupted restore leaves nothing behind. Everything is then as it was at the
-time of the backup: replaced keys work again, suspensions since then are lifted, ids are used again.
+time of the backup: replaced keys work again, suspensions since then are lifted, ids are used again. If
+the feed of changes is on, its readers get 410, and have to list everything again.
 Relative paths start from the project's folder, not from your current folder.`,
       prepare: ({ words: [file = ""] }) => ({ kvPath, ...options }) => restore(file, kvPath, options),
     },
