@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { DAY, HOUR } from "../../src/base/mod.ts";
 import { encodeJson, encodeText, Store, Transactions, Versions } from "../../src/engine/mod.ts";
 import { type Catalogue, type ItemsIn, itemsOf, of, rebuild, resource } from "../../src/resource/mod.ts";
+import { main } from "../../src/process/cli.ts";
 import { assertError } from "../support/assertions.ts";
 import { upTo } from "../support/client.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
@@ -477,6 +478,42 @@ Deno.test("rebuild() appends no gap while the feed is off", async () => {
   await rebuild(rooms, { catalogue, store, clock: () => office.now, notice() {} });
 
   assertEquals(await stampsOf(office), []);
+});
+
+Deno.test("listChanges() returns 410 after a restore, whether the backup has the row of the cursor or not", async () => {
+  const folder = await Deno.makeTempDir();
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => Deno.remove(folder, { recursive: true }));
+  const start = async (name: string) =>
+    new Harness(await Deno.openKv(`${folder}/${name}`), { operatorToken: OPERATOR_TOKEN });
+  const run = (command: string, name: string) =>
+    main(
+      [command, `${folder}/backup`],
+      (variable) => variable === "KV_PATH" ? `${folder}/${name}` : undefined,
+      {
+        ...{ clock: Date.now, input: () => Promise.resolve([]), out: () => Promise.resolve(), err() {} },
+      },
+    );
+  const lost = await start("lost");
+  const add = () => lost.fetch("POST /operator/v1/things", { key: OPERATOR_TOKEN, json: HAMMER });
+  await lost.kv.set(["schema"], encodeJson({ version: 1 }));
+  await switchFeed(lost);
+  await add();
+  const early = await Follower.start(lost);
+  assertEquals(await run("backup", "lost"), 0);
+  await add();
+  const late = await Follower.start(lost);
+  await lost[Symbol.asyncDispose]();
+
+  assertEquals(await run("restore", "restored"), 0);
+
+  await using restored = await start("restored");
+  const ask = (follower: Follower) => follower.ask(`?after=${follower.cursor}`, restored);
+  const [gone, expired] = [await ask(early), await ask(late)];
+  const { cursor } = await gone.clone().json();
+  await assertError(gone, 410, "changes_gap", /restored/, ["cursor"]);
+  await assertError(expired, 410, "cursor_expired", /restored/, ["cursor"]);
+  assertEquals((await early.ask(`?after=${cursor}`, restored)).status, 200);
 });
 
 Deno.test("listChanges() returns cursor_expired after a copy of the file is put back", async () => {

@@ -6,11 +6,6 @@ import { encodeJson } from "../../src/engine/row.ts";
 import { writeAtomically } from "../../src/operator/backup.ts";
 import { copyStore } from "../../src/operator/store_copy.ts";
 import { CommandError } from "../../src/operator/command_line.ts";
-import { assertError } from "../support/assertions.ts";
-import { OPERATOR_TOKEN } from "../support/desk.ts";
-import { Follower, switchFeed } from "../support/feed.ts";
-import { Harness } from "../support/harness.ts";
-import { HAMMER } from "../support/things.ts";
 
 const CLOCK = { clock: Date.now };
 /** KV closes a file some time after `close()`, and until then may lock it. In ms. */
@@ -102,37 +97,6 @@ Deno.test("main() backs up a store in use, or of a killed process, and restores 
   const expected = (await rowsOf(fixture.store)).filter(({ key }) => key[1] !== "later");
   for (const copy of ["OTHER", "DATA/things.kv"]) assertEquals(await rowsOf(`${folder}/${copy}`), expected);
   assertEquals(expected.length, 5);
-});
-
-Deno.test("main() restores a store so that cursors from before get 410, whether the backup has their rows or not", async () => {
-  await using fixture = await Fixture.start();
-  const open = async (path: string) =>
-    new Harness(await Deno.openKv(path), { operatorToken: OPERATOR_TOKEN });
-  const service = await open(fixture.store);
-  await switchFeed(service);
-  const add = () => service.fetch("POST /operator/v1/things", { key: OPERATOR_TOKEN, json: HAMMER });
-  await add();
-  const early = await Follower.start(service);
-  assertEquals(await fixture.run("backup BACKUP"), 0);
-  await add();
-  const late = await Follower.start(service);
-  await service[Symbol.asyncDispose]();
-  await Deno.remove(fixture.store);
-
-  assertEquals(await fixture.run("restore BACKUP", "DATA/things.kv"), 0);
-
-  await using restored = await open(`${fixture.folder}/DATA/things.kv`);
-  const gone = await early.ask(`?after=${early.cursor}`, restored);
-  const { cursor } = await gone.clone().json();
-  await assertError(gone, 410, "changes_gap", /./, ["cursor"]);
-  await assertError(
-    await late.ask(`?after=${late.cursor}`, restored),
-    410,
-    "cursor_expired",
-    /restored/,
-    ["cursor"],
-  );
-  assertEquals((await early.ask(`?after=${cursor}`, restored)).status, 200);
 });
 
 Deno.test("main() restores nothing from a damaged backup, and leaves no files or folders of its own", async () => {
