@@ -112,7 +112,7 @@ async function interruptFeed(path: string): Promise<void> {
   try {
     const tag = newTag();
     await new Transactions(store, Date.now).run({
-      decide(rows, write) {
+      decide(rows, write): undefined {
         if (rows.features[FEED]) appendGap(rows, write, tag);
       },
     });

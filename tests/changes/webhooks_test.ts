@@ -13,7 +13,7 @@ interface Received {
   readonly id: string;
   readonly type: string;
   readonly timestamp: string;
-  readonly data: { readonly id?: number };
+  readonly data: { readonly id?: number; readonly accountId?: string };
 }
 
 function nameOf({ type, data }: Received): string {

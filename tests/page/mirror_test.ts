@@ -1,5 +1,5 @@
 // The mirror in the guide for clients.
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { DAY } from "../../src/base/mod.ts";
 import { switchFeed } from "../support/feed.ts";
 import { assertTypes, CLIENTS_GUIDE, codeIn } from "../support/guides.ts";
@@ -21,7 +21,13 @@ Deno.test("guide has a mirror that is equal to the lists at the end, through cha
   await switchFeed(office);
   for (let count = 0; count < 3; count++) await office.book(office.ann);
   const init = { key: office.ann };
-  const send = (url: string) => office.fetch(`GET ${url}`, init);
+  /** The items that were read since the last page. */
+  const read = new Set<string>();
+  const send = (url: string) => {
+    if (/\/changes\?/.test(url)) read.clear();
+    else if (/\/\d+$/.test(url)) assert(!read.has(url) && read.add(url), url);
+    return office.fetch(`GET ${url.replace("&wait=20", "")}`, init);
+  };
   const listAll = async (url: string) => await (await send(url)).json();
   const code = (await codeIn(CLIENTS_GUIDE, "## Changes")).replace("async function*", "export $&");
   const given = "const { send, listAll } = globalThis.feedRecipe;\n";
@@ -43,10 +49,12 @@ Deno.test("guide has a mirror that is equal to the lists at the end, through cha
       office.operate("POST /operator/v1/rooms", { json: { ...BLUE, seats: 1 + Math.floor(random() * 90) } }),
     () => office.book(office.ann),
     () => office.book(office.ben),
-    () => office.fetch(`PATCH /v1/bookings/${pick()}`, { key: office.ann, json: { title: `${random()}` } }),
+    () => rename(pick(), `${random()}`),
     () => office.fetch(`DELETE /v1/bookings/${pick()}`, { key: office.ann }),
     () => office.operate(`DELETE /operator/v1/rooms/${pick()}`),
   ];
+  const rename = (id: number, title: string) =>
+    office.fetch(`PATCH /v1/bookings/${id}`, { key: office.ann, json: { title } });
   const pick = () => 1 + Math.floor(random() * 20);
 
   let rounds = 0;
@@ -57,6 +65,7 @@ Deno.test("guide has a mirror that is equal to the lists at the end, through cha
       const response = await happen[Math.floor(random() * happen.length)]?.();
       await response?.body?.cancel();
     }
+    if (rounds === 5) { for (const title of ["one", "two"]) await rename(3, title); }
     if (rounds === 10) { for (const days of [0, 7]) await switchFeed(office, days); }
     if (rounds === 20) {
       office.now += 8 * DAY;

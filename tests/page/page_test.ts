@@ -5,6 +5,7 @@ import {
   assertGreater,
   assertLessOrEqual,
   assertMatch,
+  assertRejects,
   assertThrows,
 } from "@std/assert";
 import { errorsOf } from "../../src/web/openapi.ts";
@@ -352,23 +353,26 @@ Deno.test("sectionsOf() throws for a slot without content, and inline() keeps ot
   assertEquals(`${template`${inline("a*b_c [d] `*` (e) 2^53 −")}`}`, "a*b_c [d] <code>*</code> (e) 2^53 −");
 });
 
-/** A function in the code of a section of the guide, in virtual time. */
-function guideFunction(id: string, name: string, fetch?: (url: string) => Promise<Response>) {
+type Send = (url: string) => Promise<Response>;
+
+/** A function in the code of a section of the guide, in virtual time, with the functions that are given to it. */
+function guideFunction(id: string, name: string, given: Readonly<Record<string, Send>> = {}) {
   const [, code = ""] = new RegExp(`<pre id="${id}-1"[^>]*>([^<]*)<`).exec(html) ?? [];
   const characters: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
   const source = code.replaceAll(/&\w+;/g, (entity) => characters[entity] ?? entity);
-  return new Function("fetch", "Date", `${source}; return ${name};`)(fetch, { now: () => performance.now() });
+  const values = { Date: { now: () => performance.now() }, ...given };
+  return new Function(...Object.keys(values), `${source}; return ${name};`)(...Object.values(values));
 }
 
 /** The guide's retry function, and when requests were sent with it, which are refused until a time. */
 function retries(status: number, until: number) {
   const sent: number[] = [];
-  const send = guideFunction("retries", "send", () => {
+  const fetch = () => {
     sent.push(performance.now());
     const refusal = { status, headers: { "retry-after": "7" } };
     return Promise.resolve(performance.now() < until ? new Response(null, refusal) : new Response());
-  });
-  return { sent, send };
+  };
+  return { sent, send: guideFunction("retries", "send", { fetch }) };
 }
 
 Deno.test("guide has a retry function that waits for Retry-After of 429 and 503, doubled each time", async () => {
@@ -396,6 +400,29 @@ Deno.test("guide has a retry function that sends nothing while any of its reques
   assert(Math.min(...sent.slice(2)) >= 7_000, `${sent}`);
 });
 
+Deno.test("guide has a function that lists every page, which waits and goes on after 429, and throws other errors", async () => {
+  await using time = new VirtualTime();
+  const refusal = { status: 429, headers: { "retry-after": "7" } };
+  const pages: (() => Response)[] = [
+    () => new Response('["a"]', { headers: { link: '</second>; rel="next"' } }),
+    () => new Response('{"message":"Too many"}', refusal),
+    () => new Response('["b"]'),
+    () => new Response('{"message":"No such list."}', { status: 404 }),
+  ];
+  const urls: string[] = [];
+  const fetch = (url: string) => {
+    urls.push(url);
+    return Promise.resolve(pages.shift()?.() ?? Response.error());
+  };
+  const listAll = guideFunction("pagination", "listAll", {
+    ...{ fetch, send: guideFunction("retries", "send", { fetch }) },
+  });
+
+  const listed = await time.until<string[]>(listAll("/first"), 20_000);
+  assertEquals([listed, urls], [["a", "b"], ["/first", "/second", "/second"]]);
+  await assertRejects(() => listAll("/third"), Error, "No such list.");
+});
+
 Deno.test("guide has a function that lists every page, and one that reads integers beyond 2^53", async () => {
   await using service = await Harness.open();
   const { apiKey: key } = await service.createAccount();
@@ -403,7 +430,7 @@ Deno.test("guide has a function that lists every page, and one that reads intege
     await (await service.fetch("POST /v1/things", { key, json: { name, weight: 1 } })).body?.cancel();
   }
   const fetch = (url: string) => service.fetch(`GET ${url.replace("http://localhost:8000", "")}`, { key });
-  const listAll = guideFunction("pagination", "listAll", fetch);
+  const listAll = guideFunction("pagination", "listAll", { send: fetch });
   const read = guideFunction("large-integers", "read");
 
   const all: { name: string }[] = await listAll("/v1/things?limit=2");
