@@ -1,6 +1,6 @@
 import { CHANGE_SETTING, MAX_DAYS, OPERATORS_FEED_PATH } from "../changes/switch_operation.ts";
 import type { Client } from "./client.ts";
-import { type CommandGroup, parseCount } from "./command_line.ts";
+import { type CommandGroup, UsageError } from "./command_line.ts";
 
 const DEFAULT_DAYS = "7";
 
@@ -11,9 +11,9 @@ export const CHANGE_COMMANDS: CommandGroup<Client> = {
     on: {
       options: { days: { value: "N" } },
       help: `keep changes of items for N days, by default ${DEFAULT_DAYS}, at most ${MAX_DAYS}, in the feed at
-        ${OPERATORS_FEED_PATH}; processes of releases that do not know it stop`,
+        ${OPERATORS_FEED_PATH}; while this is on, earlier releases that have no feed refuse to run on the store`,
       prepare({ options }, { err }) {
-        const days = parseCount("--days", options.get("days")?.at(-1) ?? DEFAULT_DAYS);
+        const days = daysIn(options.get("days")?.at(-1) ?? DEFAULT_DAYS);
         return async (client) => {
           const setting = await client.call("PUT", OPERATORS_FEED_PATH, CHANGE_SETTING, { days });
           err(`Changes are kept for ${setting.days} ${setting.days === 1 ? "day" : "days"}.`);
@@ -21,7 +21,7 @@ export const CHANGE_COMMANDS: CommandGroup<Client> = {
       },
     },
     off: {
-      help: "stop keeping changes; do this before you go back to a release that does not know the feed",
+      help: "stop keeping changes; do this before you go back to a release that has no feed",
       prepare: (_, { err }) => async (client) => {
         await client.call("PUT", OPERATORS_FEED_PATH, CHANGE_SETTING, { days: 0 });
         err("Changes are not kept any more.");
@@ -29,3 +29,10 @@ export const CHANGE_COMMANDS: CommandGroup<Client> = {
     },
   },
 };
+
+/** Parses the value of `--days`. @throws {UsageError} */
+function daysIn(value: string): number {
+  const days = Number(value);
+  if (/^\d+$/.test(value) && days >= 1 && days <= MAX_DAYS) return days;
+  throw new UsageError(`--days must be an integer from 1 to ${MAX_DAYS}`);
+}
