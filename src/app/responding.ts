@@ -96,7 +96,9 @@ export function handling(
   { admissions, transactions, onDeploy, realm, inFlight, clock }: HandlingOptions,
 ): Responding {
   const usualRules = onDeploy ? { stallMs: Infinity } : {};
-  const waiting = new ConcurrencyLimit(IDLE_LIMITS.all, "requests are waiting", () => IDLE_LIMITS.ofAccount);
+  const { all, ofAccount } = IDLE_LIMITS;
+  const ofThis = `requests of this account are waiting: ${ofAccount} can at a time`;
+  const waiting = new ConcurrencyLimit(all, "requests are waiting", () => ofAccount, ofThis);
 
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;

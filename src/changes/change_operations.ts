@@ -112,8 +112,11 @@ export function changeOperations(store: ChangeStore): Operation[] {
       after !== undefined && page.changes.length === 0 && !page.more && monotonicNow() < end;
     const hasChanged = (signal: AbortSignal) =>
       store.hasChanged(page.cursor, msBetween(monotonicNow(), end), signal);
-    while (mayWait() && await idle(hasChanged)) {
+    for (let goesOn = mayWait(); goesOn;) {
+      const isFound = await idle(hasChanged);
+      // Also if nothing was found: the feed may have been switched off.
       page = await store.read(reader, { after: page.cursor, limit, now: clock() });
+      goesOn = isFound && mayWait();
     }
     const { changes, cursor, more } = page;
     return valueResponse<Parsed<typeof PAGE>>({

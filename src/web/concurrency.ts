@@ -6,6 +6,7 @@ import { ApiError, ERRORS } from "./error.ts";
 export class ConcurrencyLimit {
   readonly #capacity: number;
   readonly #what: string;
+  readonly #whatOfOwner: string;
   readonly #shareOf: (owner: string, free: number) => number;
   #running = 0;
   /** Number of running tasks by owner. */
@@ -13,15 +14,17 @@ export class ConcurrencyLimit {
 
   /**
    * `what` follows "Too many" in the error message. `shareOf` returns the maximum number of tasks of an owner while
-   * `free` more tasks can run; by default an owner may have all.
+   * `free` more tasks can run; by default an owner may have all. `whatOfOwner` is `what` of an owner who has that many.
    */
   constructor(
     capacity: number,
     what: string,
     shareOf: (owner: string, free: number) => number = () => capacity,
+    whatOfOwner: string = what,
   ) {
     this.#capacity = capacity;
     this.#what = what;
+    this.#whatOfOwner = whatOfOwner;
     this.#shareOf = shareOf;
   }
 
@@ -32,8 +35,9 @@ export class ConcurrencyLimit {
    */
   requireRoom(owner = ""): void {
     const free = this.#capacity - this.#running;
-    if (free > 0 && this.#ownedBy(owner) < this.#shareOf(owner, free)) return;
-    throw tooMany(this.#what);
+    if (free <= 0) throw tooMany(this.#what);
+    if (this.#ownedBy(owner) < this.#shareOf(owner, free)) return;
+    throw tooMany(this.#whatOfOwner);
   }
 
   /**

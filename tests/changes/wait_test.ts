@@ -105,6 +105,17 @@ Deno.test("listChanges() with wait responds to changes that only its account see
   assertEquals([(await waiting).status, code], [410, "changes_gap"]);
 });
 
+Deno.test("listChanges() with wait returns changes_off at the end if the feed is switched off meanwhile", async () => {
+  await using room = await WaitingRoom.start();
+
+  const waiting = room.wait(5);
+  await room.time.advance(2_500);
+  await room.time.until(switchFeed(room, 0), 1_000);
+  await room.time.advance(5_000);
+
+  await assertError(await waiting, 409, "changes_off");
+});
+
 Deno.test("listChanges() with wait responds at once if there are changes, or without a cursor", async () => {
   await using room = await WaitingRoom.start();
   await room.addRooms(1);
@@ -181,8 +192,7 @@ Deno.test("requests that wait are ten of an account and a thousand in all, take 
   const before = (await room.fetch("GET /v1/account", { key: room.ann })).headers.get(
     "x-ratelimit-remaining",
   );
-  const refused = await wait(room.ann);
-  assertEquals([refused.status, (await refused.json()).code], [503, "overloaded"]);
+  await assertError(await wait(room.ann), 503, "overloaded", /of this account are waiting: 10 can at a time/);
   const after = await room.fetch("GET /v1/account", { key: room.ann });
   assertEquals(Number(after.headers.get("x-ratelimit-remaining")), Number(before) - 1);
 
@@ -190,7 +200,7 @@ Deno.test("requests that wait are ten of an account and a thousand in all, take 
     for (let count = 0; count < 10; count++) begin(key), await room.time.advance(0);
   }
   const [last = ""] = keys.slice(100);
-  assertEquals((await wait(last)).status, 503);
+  await assertError(await wait(last), 503, "overloaded", /waiting\. Try again/);
   await room.time.advance(20_000);
   assertEquals(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]));
   assertEquals(waiting.length, 1_000);
