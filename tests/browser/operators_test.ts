@@ -30,6 +30,7 @@ Deno.test("operators' page shows nothing without the token, keeps it in memory o
       "Switch the feed of changes on or off",
     ],
   });
+  assert(await page.locator("nav").evaluate((nav) => nav.scrollWidth <= nav.clientWidth));
   const kept = () =>
     page.evaluate(() => [JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]);
   assertEquals(await kept(), ["{}", "{}", ""]);
