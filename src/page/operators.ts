@@ -162,9 +162,10 @@ function viewOf(
 function columnsOf(members: Readonly<Record<string, Schema["json"]>>, key: string): Column[] {
   const meters = Object.entries(members).flatMap(([name, schema]) => metersOf([name], schema, members));
   const isMetered = (name: string) => meters.some(({ path, limit }) => path[0] === name || limit[0] === name);
-  const others = Object.entries(members).filter(([name]) => !isMetered(name)).map(([name, schema]) => ({
-    ...{ label: wordsOf(name), path: [name], kind: kindOf(schema), limit: [] },
-  }));
+  const others = Object.entries(members).filter(([name]) => !isMetered(name)).map(([name, schema]) => {
+    const kind = kindOf(schema);
+    return { label: `${wordsOf(name)}${kind === "time" ? " UTC" : ""}`, path: [name], kind, limit: [] };
+  });
   const rank = ({ path: [name], kind }: Column) => name === key ? -1 : KINDS.indexOf(kind);
   return [...others, ...meters].toSorted((one, other) => rank(one) - rank(other));
 }

@@ -176,7 +176,7 @@ Deno.test("operators' page shows the list, filter, next page and action of a par
     "#rows thead th": ["loan number", "borrower", "tool", "hours"],
     "#rows tbody tr:nth-child(2) td": ["<b>Ben</b>", "drill", "5 of 10"],
     "#rows tbody tr:nth-child(2) .prints .ok": Array(5).fill(""),
-    "#same": "All have due at: 11 Jan 2027, 09:00",
+    "#same": "All have due at UTC: 11 Jan 2027, 09:00",
   });
   await page.locator("#pages a", { hasText: "Next page" }).click();
   await until(page, "#rows", "Cleo");

@@ -111,7 +111,7 @@ Deno.test("formsOf() shows the list, the filter and the action of a part that it
     ["note", "plain"],
     ["tool", "choice"],
     ["hours", "meter", "hours", "allowed"],
-    ["due at", "time"],
+    ["due at UTC", "time"],
   ]);
   const [list, back] = ["listLoans", "returnLoan"].map((id) => FORMS.find((form) => form.id === id));
   assertEquals(list?.inputs.map(({ name, choices }) => [name, ...choices]), [["tool", "saw", "drill"], [

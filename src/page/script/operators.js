@@ -197,7 +197,7 @@ export function drawRows({ list: { view } }, rows) {
   const { columns, same } = columnsFor(view.columns, rows);
   write(part("same"), same.length > 0 ? `All have ${same.join(" · ")}` : "");
   const heads = columns.map(({ label, kind }) => {
-    const head = create("th", kind, label, ...kind === "time" ? [create("i", "", " UTC")] : []);
+    const head = create("th", kind, label);
     mark(head, "scope", "col");
     return head;
   });
