@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { IDS, ITEM, LIST, PATH, SHIPPED, textField } from "../process/shipped.ts";
 import { TemporaryStore } from "../process/temporary_store.ts";
 import { answer, call, choose, paste, PHONE, press, prints, race, roomInMinute } from "./browser.ts";
-import { settle, shows, signUp, test, text, until, visit, WIDE } from "./browser.ts";
+import { settle, shows, signUp, SIZES, test, text, until, visit, WIDE } from "./browser.ts";
 
 const ADD = `Add ${SHIPPED.nouns.an}`;
 
@@ -107,6 +107,21 @@ test("page draws prints as answers of a race arrive, and names the processes tha
   release();
   await page.locator("[data-kind=race]").waitFor();
   await shows(page, { "#message": /\. 59 admitted by 3 processes: \d+, \d+, \d+\.$/ });
+});
+
+test("page cuts no text below the prints, above the legend", async ({ page }) => {
+  for (const [width, height] of SIZES) {
+    await page.setViewportSize({ width, height });
+    const [isCut, room = 0] = await page.locator("#ahead").evaluate((line) => {
+      const text = document.createRange();
+      text.selectNodeContents(line);
+      const { bottom } = text.getBoundingClientRect();
+      const isCut = bottom > line.getBoundingClientRect().bottom &&
+        getComputedStyle(line).overflowY !== "visible";
+      return [isCut, (document.querySelector("#legend")?.getBoundingClientRect().top ?? 0) - bottom];
+    });
+    assert(!isCut && room >= 0, `${width}: ${[isCut, room]}`);
+  }
 });
 
 test("page keeps sixty refused requests in one row, in the grid of the others", async ({ page }) => {
