@@ -141,7 +141,7 @@ export function errorList(kinds: readonly ErrorKind[]): Content {
 
 function errorRow({ code, status, means, todo }: ErrorKind, attributes?: Content): Html {
   const term = html`<b>${status}</b> <a href="#error-${code}">${code}</a>`;
-  return row(term, [means, todo !== FIX && [" ", html`<span>${todo}</span>`]], attributes);
+  return row(term, [means, todo !== FIX && [" ", html`<span>${inline(todo)}</span>`]], attributes);
 }
 
 /** Headers that the console sends unless its user clears them: it is for trying things out, so it shows mistakes. */

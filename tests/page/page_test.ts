@@ -175,7 +175,7 @@ Deno.test("getPage() describes every operation, error and plan of the API", () =
   assert(statuses.length > 20);
   assertEquals(statuses, statuses.toSorted());
   assertMatch(html, /business<td>1,000<td>100,000</);
-  assertHas(html, "until 31 December 2029", "Bearer YOUR_KEY");
+  assertHas(html, "until 31 December 2029", "Bearer YOUR_KEY", "go on from <code>cursor</code>");
 });
 
 Deno.test("getPage() describes parameters, fields and headers with types, bounds, defaults and examples", () => {
