@@ -522,7 +522,7 @@ export function start() {
     const link = linkTo(id);
     link.ariaLabel = `Try it: ${link.textContent}`;
     link.textContent = "Try it";
-    all(`#${id} > .line`)[0]?.append(" ", link);
+    all(`#${id} > .line`)[0]?.append(link);
   }
   const { dataset } = part("console");
   state.form = dataset.start = dataset.form ?? "";
