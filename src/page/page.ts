@@ -110,8 +110,7 @@ function contents(title: string, operations: readonly DeclaredOperation[], guide
 
 function section({ id, title, content }: Section): Html {
   return html`
-    <section id="${id}"
-      aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>${content}</section>
+    <section id="${id}"><h2>${title}</h2>${content}</section>
   `;
 }
 

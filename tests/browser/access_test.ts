@@ -101,7 +101,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     await checkFit(page, "no script");
     for (const [width, height] of SIZES) {
       await page.setViewportSize({ width, height });
-      const at = await page.locator("h1, #start-title").evaluateAll((all) =>
+      const at = await page.locator("h1, #start > h2").evaluateAll((all) =>
         all.map((head) => head.getBoundingClientRect().x)
       );
       assertEquals([width, at[0]], [width, at[1]]);
