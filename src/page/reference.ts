@@ -48,7 +48,7 @@ function article(operation: DeclaredOperation, { base, told }: Context): Html {
   const needs = needsOf(operation);
   const inputs = inputsOf(operation);
   const errors = errorsOf(operation).toSorted((one, other) => one.status - other.status);
-  const { body: _, deprecated: _until, ...bare } = operation;
+  const { deprecated: _, ...bare } = operation;
   const ofAny = errorsOf({ ...bare, errors: [] });
   const own = errors.filter((kind) => !ofAny.includes(kind));
   const statuses = [...new Set(errors.map(({ status }) => status))].join(" ");
@@ -97,7 +97,7 @@ function article(operation: DeclaredOperation, { base, told }: Context): Html {
       <details class="errors">
         <summary><b class="bad">${statuses}</b> Errors</summary>
         ${list(own.map((kind) => errorRow(kind)))}
-        <p>${own.length > 0 && "And "}<a href="#errors">those of any request</a></p>
+        <p>${own.length > 0 && "And "}<a href="#errors">those of any request${body && " with a body"}</a></p>
       </details>
     </article>
   `;
