@@ -32,9 +32,7 @@ export function sectionsOf(markdown: string, fillings: Fillings): Section[] {
     const id = title.toLowerCase().replaceAll(" ", "-");
     const pieces = part.slice(title.length).split(/^```\w*\n([^]*?)\n```$/m);
     const content = pieces.map((text, index) =>
-      index % 2 === 1
-        ? copyable(`${id}-${index}`, text)
-        : text.trim().split(/\n{2,}/).map((text) => block(text, fillings))
+      index % 2 === 1 ? copyable(text) : text.trim().split(/\n{2,}/).map((text) => block(text, fillings))
     );
     return { id, title, content };
   });
@@ -88,9 +86,9 @@ export function inline(text: string, links: Fillings["links"] = {}): Content {
   return [...pieces, text.slice(end)];
 }
 
-/** Text that the script makes ready to copy. Screen readers call its button "Copy" and the id. */
-export function copyable(id: string, text: Content, attributes?: Content): Html {
+/** Text that the script makes ready to copy. */
+export function copyable(text: Content, attributes?: Content): Html {
   return html`
-    <pre id="${id}" class="copyable" ${attributes}>${text}</pre>
+    <pre class="copyable" ${attributes}>${text}</pre>
   `;
 }

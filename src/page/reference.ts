@@ -85,7 +85,7 @@ function article(operation: DeclaredOperation, { base, told }: Context): Html {
             )}</span></summary>
             ${answer.body && fieldsOf(answer.body, ["", "may be missing"], told)}
             ${exampleOf(answer.body) &&
-              copyable(`${id}-${status}`, exampleOf(answer.body))}
+              copyable(exampleOf(answer.body), html`id="${id}-${status}"`)}
             ${status !== NOT_MODIFIED && list(
               answerHeadersOf(operation, answer).map(([name, meaning]) =>
                 row(html`<code>${name}</code> <i>header</i>`, inline(meaning))
@@ -104,8 +104,13 @@ function article(operation: DeclaredOperation, { base, told }: Context): Html {
 }
 
 /** A sample of the operation. The script writes it in other languages. */
-export function sampleOf(operation: DeclaredOperation, base: string, name = `${operation.id}-sample`): Html {
-  return copyable(name, sampleTextOf(operation, base), html`data-sample="${operation.id}"`);
+export function sampleOf(operation: DeclaredOperation, base: string, name?: string): Html {
+  const attributes = html`${
+    name && html`
+      id="${name}"
+    `
+  }data-sample="${operation.id}"`;
+  return copyable(sampleTextOf(operation, base), attributes);
 }
 
 /** A request of the operation, as its example says, for curl. */

@@ -291,7 +291,7 @@ test("page writes all samples in one language, which it remembers, with a new ke
   await signUp(page);
   await page.locator("#code > summary").click();
   const sample = page.locator("#sample");
-  const inReference = `#${IDS.create}-sample`;
+  const inReference = `#${IDS.create} [data-sample]`;
   for (
     const [name, start] of [["python", "import json\nimport uuid\n"], [
       "javascript",

@@ -191,8 +191,8 @@ Deno.test("getPage() describes parameters, fields and headers with types, bounds
     "<code>labels</code> <i>list of string, 1 to 20 characters, at most 5 items</i>",
     "<code>id</code> <i>int64, 1 to 2^53 − 1</i>",
     "<em>may be missing</em>",
-    '<pre id="createThing-201" class="copyable">{\n  "id": 1,\n',
-    `<pre id="createThing-sample" class="copyable" data-sample="createThing">curl -i 'http://THIS_HOST/v1/things' \\`,
+    '<pre class="copyable" id="createThing-201">{\n  "id": 1,\n',
+    `<pre class="copyable" data-sample="createThing">curl -i 'http://THIS_HOST/v1/things' \\`,
     `-H "Idempotency-Key: $(uuidgen)" \\\n  --data-raw '{\n  "name": "Hammer"`,
     "<code>Idempotency-Replayed</code> <i>header</i><dd><code>true</code> if",
     'data-value="handling=strict"',
@@ -338,7 +338,7 @@ Deno.test("sectionsOf() renders paragraphs, lists, code, slots and links, and es
       "Two words",
       '<p>A <code>&lt;b&gt;</code> and\n<b>bold <code>x</code></b> <a href="#a">link</a>.</p>' +
       '<ul><li>one,\n  more</li><li><a href="/b">two</a></li></ul>' +
-      '<pre id="two-words-1" class="copyable" >if (a &lt; b) {\n\n  c();\n}</pre><table></table>',
+      '<pre class="copyable" >if (a &lt; b) {\n\n  c();\n}</pre><table></table>',
     ],
     ["next", "Next", "<p>End &amp; more.</p>"],
   ]);
@@ -353,11 +353,9 @@ Deno.test("sectionsOf() throws for a slot without content, and inline() keeps ot
   assertEquals(`${template`${inline("a*b_c [d] `*` (e) 2^53 −")}`}`, "a*b_c [d] <code>*</code> (e) 2^53 −");
 });
 
-type Send = (url: string) => Promise<Response>;
-
-/** A function in the code of a section of the guide, in virtual time, with the functions that are given to it. */
-function guideFunction(id: string, name: string, given: Readonly<Record<string, Send>> = {}) {
-  const [, code = ""] = new RegExp(`<pre id="${id}-1"[^>]*>([^<]*)<`).exec(html) ?? [];
+/** A function in the code of a section of the guide, in virtual time. */
+function guideFunction(id: string, name: string, fetch?: (url: string) => Promise<Response>) {
+  const [, code = ""] = new RegExp(`<section id="${id}">[^]*?<pre [^>]*>([^<]*)<`).exec(html) ?? [];
   const characters: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
   const source = code.replaceAll(/&\w+;/g, (entity) => characters[entity] ?? entity);
   const values = { Date: { now: () => performance.now() }, ...given };

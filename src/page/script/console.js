@@ -274,10 +274,12 @@ export function speak(language) {
 
 /** What stands beside code: languages, if it is a sample, and a button that copies it. @param {HTMLElement} code */
 export function toolsOf(code) {
-  if (code.id === "sample") {
-    return [languages(), copyButton("the code", () => codeOf(state.key || KEY_PLACEHOLDER))];
-  }
-  return [...code.dataset.sample ? [languages()] : [], copyButton(code.id, () => code.textContent)];
+  const isRequest = code.id === "sample";
+  const copying = copyButton(
+    isRequest ? "the code" : "the text",
+    () => isRequest ? codeOf(state.key || KEY_PLACEHOLDER) : code.textContent,
+  );
+  return isRequest || code.dataset.sample ? [languages(), copying] : [copying];
 }
 
 /** A choice of the language of all samples. */
