@@ -1,7 +1,20 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { DeclaredOperation } from "../../src/web/operation.ts";
 import { inputsOf } from "../../src/web/openapi.ts";
-import { resolved } from "../../src/web/schema.ts";
+import {
+  boolean,
+  extensibleEnum,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  output,
+  resolved,
+  text,
+} from "../../src/web/schema.ts";
+import { ACCESS, createResponse, operation } from "../../src/part.ts";
 import { formsOf } from "../../src/page/operators.ts";
 import { OPERATORS_PAGE } from "../../src/page/page_operations.ts";
 import { OPERATOR_TOKEN } from "../support/desk.ts";
@@ -122,6 +135,74 @@ Deno.test("formsOf() shows the list, the filter and the action of a part that it
     [],
   );
   assertEquals([back?.confirm, back?.inputs[1]?.absent], ["Is the tool in order?", "required"]);
+});
+
+const SHELVES = { name: "Shelves", description: "Shelves" };
+
+/** An operation of operators on shelves, which answers this. */
+function ofShelves(method: "GET" | "POST", path: string, given: object = {}) {
+  const declared = {
+    access: ACCESS.operator,
+    id: `${method} ${path}`,
+    summary: path,
+    tag: SHELVES,
+    ...given,
+  };
+  return operation({ ...declared, method, path: `/operator/v1/${path}` }, () => createResponse(null));
+}
+
+Deno.test("formsOf() makes fields of what a body and a query may have", () => {
+  const body = object({
+    name: nullable(text({ max: 9 })),
+    size: optional(integer(1, 9)),
+    kind: optional(nullable(oneOf(["wood", "steel"]))),
+    isFull: optional(boolean()),
+    cursor: optional(text()),
+  });
+  const query = { cursor: optional(text()), below: optional(integer(1, 9)) };
+  const [form] = formsOf([ofShelves("POST", "shelves", { body, query })]);
+
+  const expected = [
+    { name: "below", place: "query", choices: [], isText: true, isNullable: false },
+    { name: "name", place: "body", choices: [], isText: true, isNullable: true },
+    { name: "size", place: "body", choices: [], isText: false, isNullable: false },
+    { name: "kind", place: "body", choices: ["wood", "steel"], isText: true, isNullable: true },
+    { name: "isFull", place: "body", choices: ["true", "false"], isText: false, isNullable: false },
+    { name: "cursor", place: "body", choices: [], isText: true, isNullable: false },
+  ];
+  const inputs = form?.inputs.map(({ absent: _, ...input }): object => input);
+  assertEquals(inputs, expected);
+  assertEquals(form?.inputs.map(({ absent }) => absent), ["", "required", "", "", "", ""]);
+});
+
+Deno.test("formsOf() has no view of texts, nor of what a change answers, and tells lists of like paths apart", () => {
+  const row = output({
+    no: integer(1, 9),
+    shelfNo: integer(1, 9),
+    colour: extensibleEnum(["red"], "Colour"),
+  });
+  const rows = (item: Parameters<typeof list>[0]) => ({
+    answers: { 200: { description: "All", body: list(item, 9) } },
+  });
+  const forms = formsOf([
+    ofShelves("GET", "shelves", rows(row)),
+    ofShelves("POST", "shelves/{shelfNo}/empty", { params: { shelfNo: integer(1, 9) } }),
+    ofShelves("POST", "shelvesOfGlass"),
+    ofShelves("GET", "shelves/names", rows(text())),
+    ofShelves("POST", "shelves/fill", rows(row)),
+    ofShelves("GET", "boards", rows(row)),
+  ]);
+
+  assertEquals(forms.map(({ view, list, isOfRow }) => [view?.title, list, isOfRow]), [
+    ["shelves", undefined, undefined],
+    [undefined, "GET shelves", true],
+    [undefined, undefined, undefined],
+    [undefined, "GET shelves", false],
+    [undefined, "GET shelves", false],
+    ["boards", undefined, undefined],
+  ]);
+  const columns = forms[0]?.view?.columns.map(({ path: [name], kind }) => [name, kind]);
+  assertEquals(columns, [["shelfNo", "number"], ["colour", "choice"], ["no", "number"]]);
 });
 
 Deno.test("formsOf() asks before what cannot be undone", () => {
