@@ -14,9 +14,7 @@ export const FRESH = "a new UUID";
 
 /** A text in a shell. @param {string} text */
 export function inShell(text) {
-  return text.endsWith(FRESH)
-    ? `"${text.replace(FRESH, "$(uuidgen)")}"`
-    : `'${text.replaceAll("'", `'\\''`)}'`;
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /** A text in JavaScript and Python, in the quotes that need fewer escapes. @param {string} text */
@@ -38,7 +36,9 @@ export function sample(language, call) {
   const implied = body === "" ? "GET" : "POST";
   return [
     `curl -i${method === implied ? "" : ` -X ${method}`} ${inShell(url)}`,
-    ...headers.map((header) => `-H ${inShell(header.join(": "))}`),
+    ...headers.map(([name, value]) =>
+      `-H ${value === FRESH ? `"${name}: $(uuidgen)"` : inShell(`${name}: ${value}`)}`
+    ),
     ...(body === "" ? [] : [`--data-raw ${inShell(body)}`]),
   ].join(" \\\n  ");
 }
