@@ -13,6 +13,7 @@ import {
   buildRequest,
   duration,
   durationInWords,
+  exchange,
   jsonPieces,
   nextCursor,
   readProblem,
@@ -105,6 +106,58 @@ for (const language of ["curl", "javascript", "python"] as const) {
   });
 }
 
+Deno.test("sample() quotes what only ends like a new key", () => {
+  const headers = [["Idempotency-Key", `$(id) ${FRESH}`], ["Idempotency-Key", FRESH]];
+
+  const code = sample("curl", { method: "GET", url: base, headers, body: "" });
+  assertEquals(code.split(" \\\n  ").slice(1), [
+    `-H 'Idempotency-Key: $(id) ${FRESH}'`,
+    '-H "Idempotency-Key: $(uuidgen)"',
+  ]);
+});
+
+Deno.test("exchange() reads a new key only from what was created, and nothing from a text of a client", async () => {
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using server = Deno.serve(options, async (request) => {
+    return new Response(await request.text(), { status: Number(new URL(request.url).searchParams.get("s")) });
+  });
+  const url = `http://127.0.0.1:${server.addr.port}/?s=`;
+  const keyIn = async (status: number, body: unknown) => {
+    const call = { method: "POST", url: `${url}${status}`, headers: [], body: JSON.stringify(body) };
+    return (await exchange(call)).newKey;
+  };
+
+  assertEquals(await keyIn(201, { name: '"apiKey":"x"', apiKey: "as_1" }), "as_1");
+  assertEquals([await keyIn(200, { apiKey: "as_1" }), await keyIn(201, { name: '"apiKey":"x"' })], ["", ""]);
+});
+
+Deno.test("exchange() sends a key to no path but that of its request, and follows no redirect", async () => {
+  const paths: string[] = [];
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using server = Deno.serve(options, ({ url }) => {
+    paths.push(new URL(url).pathname);
+    return paths.length === 1 ? new Response("fine") : Response.redirect(new URL("/elsewhere", url), 307);
+  });
+  const base = `http://127.0.0.1:${server.addr.port}`;
+  const send = async (value: string, headers: string[][] = []) => {
+    const { status, text } = await exchange({
+      method: "GET",
+      url: `${base}/a/${value}/b`,
+      headers: [["Authorization", "Bearer secret"], ...headers],
+      body: "",
+    });
+    return [status, text];
+  };
+
+  assertEquals(await send("%2F..%2F'()*!~?a='#/.."), [200, "OK"]);
+  assertEquals(await send("b"), [0, "No response"]);
+  for (const value of ["..", ".%2e", ".", "..\\..\\x", "..#", "#", "a\tb"]) {
+    assertEquals(await send(value), [0, "Not sent"], value);
+  }
+  assertEquals(await send("b", [["X-Name", "\u20ac"]]), [0, "Not sent"]);
+  assertEquals(paths, ["/a/%2F..%2F'()*!~", "/a/b/b"]);
+});
+
 Deno.test("sample() has raw literals, so that one can edit the body", () => {
   const body = '{\n  "id": 9223372036854775807\n}';
   const call = buildRequest(CREATE, [{ name: "body", place: "body", value: body }]);
@@ -129,7 +182,10 @@ Deno.test("nextCursor(), readProblem() and duration() read what a response says"
   assertEquals(nextCursor('<http://a/v1/things?limit=2&cursor=Mg%3D>; rel="next"'), "Mg=");
   assertEquals(nextCursor('<http://a/v1/things?cursor=Mg>; rel="prev", <http://a/b>; rel="next"'), "");
   const none = { code: "", message: "", field: "" };
-  assertEquals(["", "null", "[]", "<html>", '"code"'].map(readProblem), Array(5).fill(none));
+  assertEquals(
+    ["", "null", "[]", "<html>", '"code"', '{"code":"a b"}'].map(readProblem),
+    Array(6).fill(none),
+  );
   const times = [1, 98_001, 99_001, 5_999_000, 6_000_000, 86_400_000].map(duration);
   assertEquals(times, ["1 s", "99 s", "2 min", "100 min", "2 h", "24 h"]);
   const words = [1, 2_000, 120_000, 28_800_000].map(durationInWords);

@@ -43,21 +43,35 @@ export function targetOf({ url }) {
   return url.replace(/^https?:\/\/[^/]*/, "");
 }
 
+/** Why a request cannot be sent as it is; empty if it can. @param {Call} call */
+export function obstacleTo(call) {
+  if (!call.headers.every(([, value = ""]) => /^[\t -~\x80-\xff]*$/.test(value))) {
+    return "A header has a character that no header can carry.";
+  }
+  // A segment of dots, a backslash or a hash sign would lead to another path.
+  const [path] = targetOf(call).split("?");
+  return new URL(call.url).pathname === path ? "" : "A value in the path leads to another path.";
+}
+
 /**
  * Sends the request and reads the whole response, with its new API key: the OpenAPI document has examples of keys, but
- * is no 201. fetch() refuses an invalid header before it sends anything.
+ * is no 201. It follows no redirect, because its key is for this service only.
  * @param {Call} call
  * @returns {Promise<Answer>}
  */
-export async function exchange({ method, url, headers, body }) {
+export async function exchange(call) {
+  const { method, url, headers, body } = call;
+  const obstacle = obstacleTo(call);
   const begun = performance.now();
   const elapsed = () => Math.ceil(performance.now() - begun);
   try {
+    if (obstacle) throw new TypeError(obstacle);
     const response = await fetch(url, {
       method,
       headers: Object.fromEntries(headers),
       body: body === "" ? null : body,
       cache: "no-store",
+      redirect: "error",
       signal: AbortSignal.timeout(TIMEOUT),
     });
     const text = await response.text();
@@ -69,31 +83,23 @@ export async function exchange({ method, url, headers, body }) {
       ...readProblem(ok ? "" : text),
     };
   } catch {
-    const isSendable = headers.every(([, value = ""]) => /^[\t -~\x80-\xff]*$/.test(value));
     const isSafe = method === "GET" || headers.flat().includes("Idempotency-Key");
-    const message = isSendable
-      ? `Check that you are online and that the service is running. ${
+    const message = obstacle ||
+      `Check that you are online and that the service is running. ${
         isSafe ? "It is safe to send this again." : "Check whether it took effect before you send it again."
-      }`
-      : "A header has a character that no header can carry.";
-    const none = {
-      headers: new Headers(),
-      body: "",
-      code: "",
-      field: "",
-      newKey: "",
-      wait: 0,
-      ms: elapsed(),
+      }`;
+    return {
+      ...{ status: 0, text: obstacle ? "Not sent" : "No response", message, code: "", field: "" },
+      ...{ headers: new Headers(), body: "", newKey: "", wait: 0, ms: elapsed() },
     };
-    return { status: 0, text: isSendable ? "No response" : "Not sent", message, ...none };
   }
 }
 
-/** What an Error body says; all empty for other bodies. @param {string} text */
+/** What an Error body says; all empty for other bodies. Codes are words. @param {string} text */
 export function readProblem(text) {
   try {
     const { code = "", message = "", field = "" } = JSON.parse(text);
-    return { code: String(code), message: String(message), field: String(field) };
+    return { code: /^\w+$/.test(code) ? String(code) : "", message: String(message), field: String(field) };
   } catch {
     return { code: "", message: "", field: "" };
   }
