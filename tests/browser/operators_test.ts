@@ -32,8 +32,11 @@ Deno.test("operators' page shows nothing without the token, keeps it in memory o
   });
   assert(await page.locator("nav").evaluate((nav) => nav.scrollWidth <= nav.clientWidth));
   const kept = () =>
-    page.evaluate(() => [JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]);
-  assertEquals(await kept(), ["{}", "{}", ""]);
+    page.evaluate(() => [
+      ...[sessionStorage, localStorage, history.state].map((it) => JSON.stringify(it)),
+      document.cookie,
+    ]);
+  assertEquals(await kept(), ["{}", "{}", "null", ""]);
   assert(!page.url().includes(TOKEN) && !(await page.content()).includes(TOKEN));
   assertEquals(await page.locator("#token").inputValue(), "");
   await press(page, "Forget the token");
@@ -131,6 +134,104 @@ Deno.test("operators' page shows the list of its address, although another one s
   });
   assertEquals(title, "Get the usage of an account per day. %zz");
   assertEquals(noise.filter((text) => !/status of 4\d\d/.test(text)), []);
+});
+
+Deno.test("operators' page shows any text of clients as text, and within its width", async () => {
+  await using visitor = await visitOperators();
+  const { page, noise } = visitor;
+  const row = { tool: `${HOSTILE}\u202e`, note: "javascript:alert(1)", hours: { used: 1, allowed: 2 } };
+  const json = ["x".repeat(10_000), "<svg onload=alert(1)>".repeat(500)].map((borrower, index) => ({
+    ...{ ...row, borrower, loanNumber: index + 1 },
+  }));
+  await page.route("**/operator/v1/loans", (route) => route.fulfill({ json }));
+  await enter(page);
+  await goTo(page, "Loans");
+  assertEquals(await page.locator("#same > bdi").allTextContents(), [
+    `note: ${row.note}`,
+    `tool: ${row.tool}`,
+    "hours: 1 of 2",
+  ]);
+  for (const [width, height] of [[320, 568], [1280, 800]] as const) {
+    await page.setViewportSize({ width, height });
+    await press(page, "2", true);
+    const wider = await page.evaluate(() =>
+      [document.documentElement, ...document.querySelectorAll("#panel")].filter((it) =>
+        it.scrollWidth > it.clientWidth
+      )
+        .map(({ id }) => id)
+    );
+    assertEquals(wider, [], `${width} px`);
+    assert((await page.locator("#facts dd").allTextContents()).includes(json[1]?.borrower ?? ""));
+    await press(page, "Close", true);
+  }
+  await shows(page, { "#rows img, #rows svg[onload], a[href^='javascript']": [] });
+  assertEquals(noise, []);
+});
+
+Deno.test("operators' page sends the token to nothing but the service, and says what a proxy answers", async () => {
+  await using visitor = await visitOperators();
+  const { page, origin } = visitor;
+  const sent: string[] = [];
+  page.on("request", (request) => {
+    if (request.headers()["authorization"]) sent.push(request.url().slice(origin.length));
+  });
+  const answer = async (
+    path: string,
+    given: Parameters<Parameters<Parameters<typeof page.route>[1]>[0]["fulfill"]>[0],
+  ) => {
+    await page.unroute(`**${path}`);
+    await page.route(`**${path}`, (route) => route.fulfill(given));
+  };
+  const show = (hash: string) => page.evaluate((hash) => location.hash = hash, hash);
+  const html = { contentType: "text/html", body: "<p>Log in" };
+  await answer("/operator/forms", { ...html, status: 502 });
+  await enter(page);
+  await until(page, "#note", "502 Bad Gateway.");
+  await answer("/operator/forms", { ...html, status: 200 });
+  await enter(page);
+  await until(page, "#note", "This is not an answer of the service.");
+  await page.unroute("**/operator/forms");
+  await show("#/operator/v1/accounts/..\\..\\..\\collect/usage");
+  await enter(page);
+  await until(page, "#notice", "Not sent. A value in the path leads to another path.");
+  for (const location of ["https://other.example/", "/collect"]) {
+    await answer("/operator/v1/loans", { status: 307, headers: { location } });
+    await show("#/operator/v1/loans");
+    await until(page, "#notice", "No response.");
+    await show("#/operator/v1/rooms");
+    await until(page, "#pages", "Nothing is here.");
+  }
+  await answer("/operator/v1/loans", { ...html, status: 200 });
+  await show("#/operator/v1/loans");
+  await until(page, "#notice", "This is not an answer of the service.");
+  await answer("/operator/v1/desk/close", { status: 503, json: { code: "a b!", message: "Later." } });
+  await press(page, "Close the desk");
+  await press(page, "Send", true);
+  await until(page, "#message", "Later.");
+  const own = /^\/operator\/(forms|v1\/(accounts|loans|rooms|desk\/close))$/;
+  assertEquals(sent.filter((url) => !own.test(url)), []);
+});
+
+Deno.test("operators' page shows a new key although the token ends meanwhile, and asks again after that", async () => {
+  await using visitor = await visitOperators();
+  const { page } = visitor;
+  await enter(page);
+  await until(page, "#pages", "Nothing is here.");
+  await page.route("**/operator/v1/accounts", async (route) => {
+    if (route.request().method() === "POST") await route.continue();
+    else await route.fulfill({ status: 401, json: { message: "The token has ended." } });
+  });
+  await press(page, "Create an account");
+  await page.locator("#inputs [name=name]").fill("Ann");
+  await press(page, "Send", true);
+  await until(page, "#notice", "401 Unauthorized. The token has ended.");
+  assert(/"apiKey": "\w+"/.test(await text(page, "#body")));
+  await press(page, "Close", true);
+  await page.unroute("**/operator/v1/accounts");
+  await goTo(page, "Rooms");
+  await page.evaluate(() => dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })));
+  await page.locator("#enter:visible").waitFor();
+  await shows(page, { "#views": "", "#view": false });
 });
 
 Deno.test("operators' page keeps its panel until it has shown a new key, which it keeps nowhere else", async () => {

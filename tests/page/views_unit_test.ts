@@ -3,6 +3,7 @@ import {
   bodyOf,
   cellOf,
   columnsFor,
+  faultOf,
   METER_PRINTS,
   nextQuery,
   paramsOf,
@@ -40,8 +41,6 @@ Deno.test("placeOf() finds the list of an address, with the values in its path a
       "#content",
       "#/v1/tools/1",
       "#/v1/tools//loans",
-      "#/v1/tools/../loans",
-      "#/v1/tools/.%2E/loans",
     ]
   ) {
     assertEquals(placeOf(LISTS, hash), undefined, hash);
@@ -63,6 +62,19 @@ Deno.test("nextQuery() takes only the query of a link, which may be of another o
     "limit=1&cursor=a%3D",
   );
   assertEquals([nextQuery('</v1/tools?a=b>; rel="prev"'), nextQuery(null)], [undefined, undefined]);
+});
+
+Deno.test("faultOf() says why an answer has nothing to show, also one of a proxy", () => {
+  const answer = (status: number, text: string, message = "", type = "application/json") => ({
+    ...{ status, text, message, headers: new Headers({ "content-type": type }) },
+    ...{ body: "", ms: 1, code: "", field: "", newKey: "", wait: 0 },
+  });
+
+  assertEquals(faultOf(answer(200, "OK")), "");
+  assertEquals(faultOf(answer(200, "OK", "", "text/html")), "200 OK. This is not an answer of the service.");
+  assertEquals(faultOf(answer(502, "Bad Gateway", "", "text/html")), "502 Bad Gateway.");
+  assertEquals(faultOf(answer(503, "", "Try again.")), "503. Try again.");
+  assertEquals(faultOf(answer(0, "No response", "Check it.")), "No response. Check it.");
 });
 
 Deno.test("cellOf() tells values in words, exact integers and times of the service", () => {
@@ -122,11 +134,17 @@ Deno.test("bodyOf() sends what was filled in, with texts as texts and numbers di
     ...{ name, isText, isNullable },
     ...{ place: "body", choices: [], absent: "" } as const,
   });
-  const inputs = [input("a", true), input("b", false), input("c", true, true), input("d", true)];
+  const inputs = [
+    input("a", true),
+    input("b", false),
+    input("c", true, true),
+    input("d", true),
+    input("e", true),
+  ];
 
   assertEquals(
-    bodyOf(inputs, { a: 'x"', b: "9223372036854775807", c: "null", d: " " }),
-    '{"a":"x\\"","b":9223372036854775807,"c":null}',
+    bodyOf(inputs, { a: 'x"', b: "9223372036854775807", c: "null", d: " ", e: "null" }),
+    '{"a":"x\\"","b":9223372036854775807,"c":null,"e":"null"}',
   );
   assertEquals(bodyOf(inputs, {}), "{}");
 });

@@ -20,12 +20,13 @@ import {
   valuesOf,
   write,
 } from "./document.js";
-import { sentences, toldOf } from "./answer.js";
+import { toldOf } from "./answer.js";
 import { buildRequest, exchange, freshKey, targetOf } from "./request.js";
 import {
   bodyOf,
   cellOf,
   columnsFor,
+  faultOf,
   listsIn,
   METER_PRINTS,
   nextQuery,
@@ -67,12 +68,10 @@ export async function enter() {
   const { value } = field("#token");
   desk.token = value.trim();
   const { answer } = await ask({ method: "GET", path: "/operator/forms", type: "" });
-  const { status, text, body, message } = answer;
-  if (status !== 200) {
-    return leave(status === 401 ? "This token is not valid." : sentences(status === 0 && text, message));
-  }
+  const fault = faultOf(answer);
+  if (fault) return leave(answer.status === 401 ? "This token is not valid." : fault);
   field("#token").value = "";
-  desk.forms = JSON.parse(body);
+  desk.forms = JSON.parse(answer.body);
   for (const id of ["view", "forget"]) part(id).hidden = false;
   part("enter").hidden = true;
   drawContents();
@@ -136,18 +135,18 @@ export async function load() {
   mark(part("view"), "aria-busy", "true");
   const path = pathWith(list.path, params);
   const { answer } = await ask({ ...list, path: path + (query && `?${query}`) });
-  const { status, text, body, message, headers } = answer;
   if (reading !== desk.readings) return;
   mark(part("view"), "aria-busy", false);
-  if (status === 401) return leave(message);
-  const fault = status === 200 ? "" : sentences(`${status || ""} ${text}`, message);
-  const rows = fault ? [] : rowsIn(body);
+  // A panel may have a new key, which leaving would lose.
+  if (answer.status === 401 && !part("panel").matches("[open]")) return leave(answer.message);
+  const fault = faultOf(answer);
+  const rows = fault ? [] : rowsIn(answer.body);
   write(part("notice"), fault);
   drawRows(place, rows);
   const { key } = list.view;
   const open = desk.row && rows.find((row) => row[key] === desk.row?.[key]);
   if (open) drawFacts(desk.row = open);
-  const next = nextQuery(headers.get("link"));
+  const next = nextQuery(answer.headers.get("link"));
   const count = rows.length > 0 || next !== undefined ? `${rows.length} shown.` : "Nothing is here.";
   part("pages").replaceChildren(
     fault ? "" : create("span", "", count),
@@ -195,7 +194,9 @@ export function filter() {
 /** @param {Place} place @param {readonly Row[]} rows */
 export function drawRows({ list: { view } }, rows) {
   const { columns, same } = columnsFor(view.columns, rows);
-  write(part("same"), same.length > 0 ? `All have ${same.join(" · ")}` : "");
+  // Marks of direction in one text do not reach the next.
+  const told = same.flatMap((text, index) => [index === 0 ? "All have " : " · ", create("bdi", "", text)]);
+  part("same").replaceChildren(...told);
   const heads = columns.map(({ label, kind }) => {
     const head = create("th", kind, label);
     mark(head, "scope", "col");
@@ -376,6 +377,8 @@ export function start() {
   on("panel", "cancel", (event) => isBusy() && event.preventDefault());
   on("panel", "close", clear);
   addEventListener("hashchange", () => (close(), go()));
+  // Back from another site, a browser shows the page as it was.
+  addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
   part("token").focus();
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 // The operators' page without its elements: places in its address, rows, and the requests of its forms.
 
+import { sentences } from "./answer.js";
 import { encoded } from "./request.js";
 
 /**
@@ -29,8 +30,7 @@ export function listsIn(forms) {
 export function placeOf(forms, hash) {
   const [path = "", query = ""] = hash.slice(1).split("?");
   for (const list of listsIn(forms)) {
-    // A segment of dots would lead to another path.
-    const pattern = list.path.replaceAll(/\{(\w+)\}/g, "(?<$1>(?!(?:\\.|%2[eE]){1,2}(?:/|$))[^/]+)");
+    const pattern = list.path.replaceAll(/\{(\w+)\}/g, "(?<$1>[^/]+)");
     const found = path.match(`^${pattern}$`);
     if (found) return { list, params: { ...found.groups }, query };
   }
@@ -59,6 +59,15 @@ export function paramsOf({ list, params }, path, key) {
  */
 export function nextQuery(link) {
   return /\?([^>]*)>; *rel="next"/.exec(link ?? "")?.[1];
+}
+
+/** Why an answer has no JSON of the service; empty if it has. @param {import("./request.js").Answer} answer */
+export function faultOf({ status, text, message, headers }) {
+  const isOwn = status === 200 && headers.get("content-type")?.includes("json");
+  return isOwn ? "" : sentences(
+    `${status || ""} ${text}`,
+    status === 200 ? "This is not an answer of the service" : message,
+  );
 }
 
 /** Rows in a body. Integers that JavaScript would round stay text. @param {string} text @returns {Row[]} */
