@@ -28,6 +28,8 @@ export function switchOperation(store: Store): Operation {
     description:
       "Changes are in the feed from now on, and for that many days; 0, the default, switches it off. While it is on, " +
       "earlier releases that have no feed refuse to run on the store, so switch it off before you go back to one. After it was off, readers of the feed have to list everything again.",
+    confirm:
+      "While it is on, earlier releases stop, and after it was off, readers list everything again. Continue?",
     body: named("ChangeSettingUpdate", object(DAYS, EXAMPLES)),
     answers: { 200: { description: "The setting", body: CHANGE_SETTING, headers: ["Cache-Control"] } },
   }, async ({ body: { days } }, { transact, noteChange }: Call) => {

@@ -60,7 +60,7 @@ export interface Column {
 const KINDS = ["plain", "choice", "meter", "number", "json", "time"] as const;
 /** The name that meters have, in objects with a limit: shown as prints. */
 const METER = "used";
-/** The parameter that only a Link sets. */
+/** The parameter of lists that only a Link sets. */
 const PAGING = "cursor";
 /** The style and the script of the operators' page. */
 export const OPERATORS_ASSETS: Assets = assets([read("page.css"), read("operators.css")], [
@@ -96,12 +96,12 @@ function isBelow(other: string, path: string): boolean {
 function formOf(operation: DeclaredOperation): Form {
   const { id, method, path, summary, description = "", confirm, answers, body } = operation;
   const [example] = body ? resolved(body).examples ?? [] : [];
-  const isDeletion = method === "DELETE";
+  const [isRead, isDeletion] = [method === "GET", method === "DELETE"];
   return {
     ...{ id, method, path, summary, description },
     confirm: confirm ?? (isDeletion ? `${summary}: this cannot be undone. Continue?` : ""),
     type: bodyTypeOf(operation),
-    inputs: inputsOf(operation).filter(({ name, place }) => place !== "query" || name !== PAGING)
+    inputs: inputsOf(operation).filter(({ name, place }) => !(isRead && place === "query" && name === PAGING))
       .map((input) => inputOf(input, valueAt(example, [input.name]))),
     answers: Object.fromEntries(
       Object.entries(answers).map(([status, { description }]) => [status, description]),

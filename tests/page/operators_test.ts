@@ -135,10 +135,6 @@ Deno.test("formsOf() shows the list, the filter and the action of a part that it
   assertEquals(list?.inputs.map(({ name, choices }) => [name, ...choices]), [["tool", "saw", "drill"], [
     "after",
   ]]);
-  assertEquals(
-    FORMS.flatMap(({ inputs }) => inputs).filter(({ name, place }) => name === "cursor" && place === "query"),
-    [],
-  );
   assertEquals([back?.confirm, back?.inputs[1]?.absent], ["Is the tool in order?", "required"]);
 });
 
@@ -165,9 +161,13 @@ Deno.test("formsOf() makes fields of what a body and a query may have", () => {
     cursor: optional(text()),
   });
   const query = { cursor: optional(text()), below: optional(integer(1, 9)) };
-  const [form] = formsOf([ofShelves("POST", "shelves", { body, query })]);
+  const [form, list] = formsOf([
+    ofShelves("POST", "shelves", { body, query }),
+    ofShelves("GET", "shelves", { query }),
+  ]);
 
   const expected = [
+    { name: "cursor", place: "query", choices: [], isText: true, isNullable: false },
     { name: "below", place: "query", choices: [], isText: true, isNullable: false },
     { name: "name", place: "body", choices: [], isText: true, isNullable: true },
     { name: "size", place: "body", choices: [], isText: false, isNullable: false },
@@ -177,7 +177,8 @@ Deno.test("formsOf() makes fields of what a body and a query may have", () => {
   ];
   const inputs = form?.inputs.map(({ absent: _, ...input }): object => input);
   assertEquals(inputs, expected);
-  assertEquals(form?.inputs.map(({ absent }) => absent), ["", "required", "", "", "", ""]);
+  assertEquals(list?.inputs.map(({ name }) => name), ["below"]);
+  assertEquals(form?.inputs.map(({ absent }) => absent), ["", "", "required", "", "", "", ""]);
 });
 
 Deno.test("formsOf() has no view of texts, nor of what a change answers, and tells lists of like paths apart", () => {
@@ -214,7 +215,7 @@ Deno.test("formsOf() asks before what cannot be undone", () => {
   const asks = FORMS.filter(({ confirm }) => confirm !== "").map(({ id }) => id);
 
   assertEquals(FORMS.filter(({ method, confirm }) => method === "DELETE" && confirm === ""), []);
-  for (const id of ["rotateAccountKey", "closeAccount", "deleteAccount"]) {
+  for (const id of ["rotateAccountKey", "closeAccount", "deleteAccount", "switchChanges"]) {
     assert(asks.includes(id), id);
   }
   const undeclared = formsOf(OPERATIONS.map(({ confirm: _, ...operation }) => operation));

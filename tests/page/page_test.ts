@@ -353,8 +353,10 @@ Deno.test("sectionsOf() throws for a slot without content, and inline() keeps ot
   assertEquals(`${template`${inline("a*b_c [d] `*` (e) 2^53 −")}`}`, "a*b_c [d] <code>*</code> (e) 2^53 −");
 });
 
-/** A function in the code of a section of the guide, in virtual time. */
-function guideFunction(id: string, name: string, fetch?: (url: string) => Promise<Response>) {
+type Send = (url: string) => Promise<Response>;
+
+/** A function in the code of a section of the guide, in virtual time, with the functions that are given to it. */
+function guideFunction(id: string, name: string, given: Readonly<Record<string, Send>> = {}) {
   const [, code = ""] = new RegExp(`<section id="${id}">[^]*?<pre [^>]*>([^<]*)<`).exec(html) ?? [];
   const characters: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
   const source = code.replaceAll(/&\w+;/g, (entity) => characters[entity] ?? entity);
