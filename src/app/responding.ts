@@ -92,13 +92,10 @@ type ReadBody = Call["readBody"];
 const SLOW = SECOND;
 
 /** Lets the operation of the request respond. */
-export function handling(
-  { admissions, transactions, onDeploy, realm, inFlight, clock }: HandlingOptions,
-): Responding {
+export function handling(options: HandlingOptions): Responding {
+  const { transactions, onDeploy, clock } = options;
   const usualRules = onDeploy ? { stallMs: Infinity } : {};
-  const { all, ofAccount } = IDLE_LIMITS;
-  const ofThis = `requests of this account are waiting: ${ofAccount} can at a time`;
-  const waiting = new ConcurrencyLimit(all, "requests are waiting", () => ofAccount, ofThis);
+  const { readBody, idle } = createWaits(options);
 
   return function handle(arrival: Arrival, budget: Budget): Response | Promise<Response> | undefined {
     const { request, matched, base, query, now, address, admission } = arrival;
@@ -131,29 +128,47 @@ export function handling(
     });
     return made instanceof Promise ? made : requireResponse(made);
   };
+}
 
-  /** Reads the body. If it arrived late, the account may have changed since the request was admitted. */
-  async function readBody(
+/** How handlers wait for a client, or for something to happen. Afterwards, the key is checked again. */
+interface Waits {
+  /** Reads the body. */
+  readonly readBody: (
     arrival: Arrival,
     rules: Parameters<ReadBody>[0],
     budget: Budget,
-  ): ReturnType<ReadBody> {
-    const reading = budget.pausedFor(readJsonObject(arrival.request, rules, senderOf(arrival)));
-    const body = await notCharged(arrival, reading);
-    await requireValidKey(arrival, budget);
-    return body;
-  }
-
+  ) => ReturnType<ReadBody>;
   /** Waits without being in flight. */
-  async function idle(arrival: Arrival, wait: Parameters<Call["idle"]>[0], budget: Budget): Promise<boolean> {
-    const began = monotonicNow();
-    const { signal } = arrival.request;
-    const waited = waiting.run(() => inFlight.idle(budget, signal, wait), senderOf(arrival));
-    const hasHappened = await notCharged<boolean>(arrival, waited);
-    arrival.idleMs += msBetween(began, budget.begun);
-    await requireValidKey(arrival, budget);
-    return hasHappened;
-  }
+  readonly idle: (arrival: Arrival, wait: Parameters<Call["idle"]>[0], budget: Budget) => Promise<boolean>;
+}
+
+function createWaits(
+  { admissions, realm, inFlight, clock }: Pick<
+    HandlingOptions,
+    "admissions" | "realm" | "inFlight" | "clock"
+  >,
+): Waits {
+  const { all, ofAccount } = IDLE_LIMITS;
+  const ofThis = `requests of this account are waiting: ${ofAccount} can at a time`;
+  const waiting = new ConcurrencyLimit(all, "requests are waiting", () => ofAccount, ofThis);
+
+  return {
+    async readBody(arrival, rules, budget) {
+      const reading = budget.pausedFor(readJsonObject(arrival.request, rules, senderOf(arrival)));
+      const body = await notCharged(arrival, reading);
+      await requireValidKey(arrival, budget);
+      return body;
+    },
+    async idle(arrival, wait, budget) {
+      const began = monotonicNow();
+      const { signal } = arrival.request;
+      const waited = waiting.run(() => inFlight.idle(budget, signal, wait), senderOf(arrival));
+      const hasHappened = await notCharged(arrival, waited);
+      arrival.idleMs += msBetween(began, budget.begun);
+      await requireValidKey(arrival, budget);
+      return hasHappened;
+    },
+  };
 
   /** The result of a request's work. If the service is too busy for that, the request is not charged. */
   function notCharged<Result>({ admission, address }: Arrival, work: Promise<Result>): Promise<Result> {
