@@ -76,15 +76,15 @@ export function formsOf(operations: readonly DeclaredOperation[]): Form[] {
   });
   return own.map((operation) => {
     const { path } = operation;
-    const form = formOf(operation);
     const view = views.find((view) => view.operation === operation)?.view;
+    const form = { ...formOf(operation), ...(view && { view }) };
     // The list that it is about has the longest path with which its own begins.
     const [list] = views.filter((list) => list.operation !== operation && isBelow(list.operation.path, path))
       .toSorted((one, other) => other.operation.path.length - one.operation.path.length);
-    if (!list) return { ...form, ...(view && { view }) };
+    if (!list) return form;
     const names = form.inputs.filter(({ place }) => place === "body").map(({ name }) => name);
     const isOfRow = path.startsWith(`${list.operation.path}/{`) || names.includes(list.view.keys);
-    return { ...form, ...(view && { view }), list: list.operation.id, isOfRow };
+    return { ...form, list: list.operation.id, isOfRow };
   });
 }
 

@@ -227,8 +227,13 @@ Deno.test("operators' page shows a new key although the token ends meanwhile, an
   await until(page, "#notice", "401 Unauthorized. The token has ended.");
   assert(/"apiKey": "\w+"/.test(await text(page, "#body")));
   await press(page, "Close", true);
-  await page.unroute("**/operator/v1/accounts");
   await goTo(page, "Rooms");
+  await page.locator("#views a", { hasText: "Accounts" }).click();
+  await page.locator("#enter:visible").waitFor();
+  await shows(page, { "#views": "", "#view": false });
+  await page.unroute("**/operator/v1/accounts");
+  await enter(page);
+  await until(page, "#title", "Accounts");
   await page.evaluate(() => dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })));
   await page.locator("#enter:visible").waitFor();
   await shows(page, { "#views": "", "#view": false });
@@ -321,6 +326,9 @@ Deno.test("operators' page adds and deletes items of a fork's private collection
   await page.locator("#inputs [name=hasScreen]").selectOption("true");
   await press(page, "Send", true);
   await until(page, "#answer .status", "201");
+  await until(page, "#pages", "1 shown.");
+  await press(page, "Send", true);
+  await until(page, "#pages", "2 shown.");
   await press(page, "Close", true);
   const booking = {
     roomId: 1,

@@ -93,11 +93,7 @@ export function leave(fault) {
 export function drawContents() {
   const lists = listsIn(desk.forms).filter(({ path }) => !path.includes("{"));
   const alone = desk.forms.filter(({ view, list }) => !view && !list);
-  const links = lists.map(({ path, view: { title } }) => {
-    const link = create("a", "", title);
-    mark(link, "href", `#${path}`);
-    return create("li", "", link);
-  });
+  const links = lists.map(({ path, view: { title } }) => create("li", "", linkTo(title, path)));
   const others = alone.map((form) => create("li", "", actionOf(form)));
   part("views").replaceChildren(create("ul", "", ...links, ...others));
 }
