@@ -165,6 +165,10 @@ Deno.test("sample() has raw literals, so that one can edit the body", () => {
   assert(sample("curl", call).includes(`--data-raw '${body}'`));
   assert(sample("javascript", call).includes(`body: \`${body}\`,`));
   assert(sample("python", call).includes(`data="""${body}""".encode(),`));
+  const tagged = { ...call, headers: [["If-Match", '"it"']] };
+  for (const language of ["javascript", "python"]) {
+    assert(sample(language, tagged).includes(`"If-Match": '"it"',`));
+  }
 });
 
 Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every digit", () => {
