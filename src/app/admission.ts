@@ -117,7 +117,7 @@ export class Admissions {
     const owned = caller.owned = key === undefined ? undefined : this.#keys.known(key);
     const allowance = owned && this.#keys.recall(owned);
     // The key is not in memory, or an account has changed: they are read. What is read now is certain.
-    if (!allowance) return this.#tryToCharge(caller);
+    if (!allowance) return this.#tryToCharge(caller, caller.at);
     const opened = allowance.outlook(caller) === undefined ? this.#keys.open(allowance, owned, now) : null;
     const needsRun = opened !== null && allowance.holder.suspendedAt === null;
     return needsRun ? this.#chargeInRun(owned, opened, caller) : NOT_CHARGED;
