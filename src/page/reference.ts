@@ -188,7 +188,7 @@ function fieldsOf(
   return list(fields);
 }
 
-/** A description. What follows its first sentence stands only where it is told first. */
+/** A description. What follows its first sentence is shown only at its first place. */
 function noted({ description = "" }: Schema["json"], told: Set<string>): Content {
   const isKnown = told.has(description);
   told.add(description);
