@@ -131,14 +131,28 @@ export async function prints(page: Page): Promise<Record<string, number>> {
 /** What elements show: the text of the first, a pattern of it, the texts of all, or whether it is visible. */
 type Shown = Readonly<Record<string, string | RegExp | readonly string[] | boolean>>;
 
-/** Asserts what elements show, by their selectors. */
+/** Waits until elements show what is expected, by their selectors. Throws the first difference that is left after five seconds. */
 export async function shows(page: Page, expected: Shown): Promise<void> {
   for (const [selector, value] of Object.entries(expected)) {
-    const found = page.locator(selector);
-    if (typeof value === "boolean") assertEquals(await found.isVisible(), value, selector);
-    else if (value instanceof RegExp) assertMatch(await text(page, selector), value, selector);
-    else if (typeof value === "string") assertEquals(await text(page, selector), value, selector);
-    else assertEquals(await found.allTextContents(), [...value], selector);
+    await eventually(page, async () => {
+      const found = page.locator(selector);
+      if (typeof value === "boolean") assertEquals(await found.isVisible(), value, selector);
+      else if (value instanceof RegExp) assertMatch(await text(page, selector), value, selector);
+      else if (typeof value === "string") assertEquals(await text(page, selector), value, selector);
+      else assertEquals(await found.allTextContents(), [...value], selector);
+    });
+  }
+}
+
+/** Checks again with each frame until a check passes. Throws what it threw last if it still fails after five seconds. */
+export async function eventually(page: Page, check: () => Promise<void>): Promise<void> {
+  for (const began = performance.now();;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() - began > 5_000) throw error;
+      await page.evaluate(() => new Promise(requestAnimationFrame));
+    }
   }
 }
 
