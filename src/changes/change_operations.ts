@@ -1,4 +1,5 @@
 import { monotonicNow, msBetween, plus, SECOND } from "../base/mod.ts";
+import type { Store } from "../engine/mod.ts";
 import { operation, type Tag, valueResponse } from "../web/mod.ts";
 import {
   boolean,
@@ -7,6 +8,7 @@ import {
   list,
   type Members,
   named,
+  object,
   optional,
   output,
   type Parsed,
@@ -14,6 +16,7 @@ import {
   timestamp,
 } from "../web/schema.ts";
 import { ACCESS, type Call, EXAMPLE_ACCOUNT_ID, type Operation } from "../service/mod.ts";
+import { appendGap, FEED, newTag } from "../resource/mod.ts";
 import {
   CHANGES_GAP,
   CHANGES_OFF,
@@ -23,27 +26,26 @@ import {
 } from "./change_store.ts";
 import { FEED_CURSOR, textOfCursor } from "./feed_cursor.ts";
 
-/** Operations on the feed of changes. */
-export const CHANGES_TAG: Tag = { name: "Changes", description: "The feed of changes of items" };
+/** Path of the feed of changes, for operators. */
+export const OPERATORS_FEED_PATH = "/operator/v1/changes";
+/** The most days for which changes are kept. */
+export const MAX_DAYS = 365;
 
+const TAG: Tag = { name: "Changes", description: "The feed of changes of items" };
 /** Maximum number of changes that a request can ask for. */
 const MAX_LIMIT = 1_000;
 /** A commit has fewer changes than mutations, so the rest of one cannot lead beyond this. */
 const MAX_CHANGES = 2_000;
 /** How long a request can wait, in s. */
 const MAX_WAIT = 20;
-const WAIT = optional(
-  integer(0, MAX_WAIT, { description: "For how many seconds at most to wait if there are no changes" }),
-  0,
-);
 const DESCRIPTION =
   "Returns what was created, updated and deleted after the cursor `after`, in the order of the changes, but not the items: " +
   "read those, as they are now. What was changed together is in one response, which can make it longer than `limit`. " +
   "Without `after`, there are no changes, and `cursor` is that of now: take it first, then list all items, then follow " +
   "the feed, and nothing is missed.";
 
-const CURSOR_OF_EXAMPLE = { stamp: "0000000000000001a2b4", mark: "Zb3kQ9xA-1800014400000" };
-const EXAMPLE = { collection: "toys", id: 7, change: "updated", at: "2027-01-15T12:00:00.000Z" };
+const DAYS = { days: integer(0, MAX_DAYS, { description: "For how many days changes are kept; 0 is off" }) };
+const EXAMPLE_DAYS = { days: 7 };
 const CHANGE = {
   collection: text({ description: "The name of the collection" }),
   id: integer(1, Number.MAX_SAFE_INTEGER, { description: "Identifier of the item" }),
@@ -52,32 +54,43 @@ const CHANGE = {
     description: "When that was, by the clock of the process that did it: the order is that of the list",
   }),
 };
-const PAGE = pageOf(CHANGE, EXAMPLE, "acct_1");
+const EXAMPLE = { collection: "toys", id: 7, change: "updated", at: "2027-01-15T12:00:00.000Z" };
+const EXAMPLE_CURSOR = { stamp: "0000000000000001a2b4", mark: "Zb3kQ9xA-1800014400000", accountId: "acct_1" };
+const PAGE = pageOf(CHANGE, {}, { change: EXAMPLE });
 const PAGE_OF_ALL = pageOf(
   { ...CHANGE, accountId: optional(text({ description: "The account that the item belongs to" })) },
-  { ...EXAMPLE, accountId: EXAMPLE_ACCOUNT_ID },
-  "",
+  DAYS,
+  { change: { ...EXAMPLE, accountId: EXAMPLE_ACCOUNT_ID }, ...EXAMPLE_DAYS },
 );
 
-/** The schema of a page of changes. */
-function pageOf<const Of extends Members>(members: Of, example: object, accountId: string) {
-  const cursor = textOfCursor({ ...CURSOR_OF_EXAMPLE, accountId });
+/** The schema of a page of changes with these members, and with further members of its own. */
+function pageOf<const Of extends Members, const Own extends Members>(
+  members: Of,
+  own: Own,
+  { change, ...ofOwn }: { readonly change: object; readonly days?: number },
+) {
+  const page = {
+    changes: list(named("ItemChange", output(members, { examples: [change] })), MAX_CHANGES, {
+      description: "The changes, oldest first",
+    }),
+    cursor: text({ description: "Where the next request goes on, as `after`" }),
+    more: boolean({ description: "Whether there are more changes now" }),
+    ...own,
+  };
+  const cursor = textOfCursor(EXAMPLE_CURSOR);
   return named(
     "ItemChanges",
-    output({
-      changes: list(named("ItemChange", output(members, { examples: [example] })), MAX_CHANGES, {
-        description: "The changes, oldest first",
-      }),
-      cursor: text({ description: "Where the next request goes on, as `after`" }),
-      more: boolean({ description: "Whether there are more changes now" }),
-    }, { examples: [{ changes: [example], cursor, more: false }] }),
+    output(page, { examples: [{ changes: [change], cursor, more: false, ...ofOwn }] }),
   );
 }
 
-const COMMON = {
+/** Whether changes are kept, and for how long. */
+export const CHANGE_SETTING = named("ChangeSetting", output(DAYS, { examples: [EXAMPLE_DAYS] }));
+
+const LISTING = {
   id: "listChanges",
   method: "GET",
-  tag: CHANGES_TAG,
+  tag: TAG,
   query: {
     after: optional(FEED_CURSOR),
     limit: optional(
@@ -91,9 +104,9 @@ const COMMON = {
 } as const;
 
 /** Clients' operation on the feed. */
-export function changeOperations(store: ChangeStore): Operation[] {
+export function changeOperations(changes: ChangeStore): Operation[] {
   const listChanges = operation({
-    ...COMMON,
+    ...LISTING,
     path: "/v1/changes",
     access: ACCESS.key,
     isExtension: true,
@@ -102,25 +115,31 @@ export function changeOperations(store: ChangeStore): Operation[] {
     description:
       `${DESCRIPTION} A key that is restricted to collections sees only their changes. With \`wait\`, a response without ` +
       "changes is sent only after that time: as soon as there are some, further ones are gathered for a second.",
-    query: { ...COMMON.query, wait: WAIT },
+    query: {
+      ...LISTING.query,
+      wait: optional(
+        integer(0, MAX_WAIT, {
+          description: "For how many seconds at most to wait if there are no changes",
+        }),
+        0,
+      ),
+    },
     answers: { 200: { description: "The next changes", body: PAGE, headers: ["Cache-Control"] } },
   }, async ({ query: { after, limit, wait } }, { accountId, collections, idle, clock }: Call) => {
     const reader = { accountId, collections };
     const end = plus(monotonicNow(), wait * SECOND);
-    let page = await store.read(reader, { after, limit, now: clock() });
-    const mayWait = () =>
-      after !== undefined && page.changes.length === 0 && !page.more && monotonicNow() < end;
+    let page = await changes.read(reader, { after, limit, now: clock() });
     const hasChanged = (signal: AbortSignal) =>
-      store.hasChanged(page.cursor, msBetween(monotonicNow(), end), signal);
-    for (let goesOn = mayWait(); goesOn;) {
-      const isFound = await idle(hasChanged);
+      changes.hasChanged(page.cursor, msBetween(monotonicNow(), end), signal);
+    let goesOn = after !== undefined;
+    while (goesOn && page.changes.length === 0 && !page.more && monotonicNow() < end) {
+      goesOn = await idle(hasChanged);
       // Also if nothing was found: the feed may have been switched off.
-      page = await store.read(reader, { after: page.cursor, limit, now: clock() });
-      goesOn = isFound && mayWait();
+      page = await changes.read(reader, { after: page.cursor, limit, now: clock() });
     }
-    const { changes, cursor, more } = page;
+    const { cursor, more } = page;
     return valueResponse<Parsed<typeof PAGE>>({
-      changes: changes.map(shown),
+      changes: page.changes.map(shown),
       cursor: textOfCursor(cursor),
       more,
     });
@@ -129,27 +148,58 @@ export function changeOperations(store: ChangeStore): Operation[] {
   return [listChanges];
 }
 
-/** Operators' operation on the feed. */
-export function operatorChangeOperations(store: ChangeStore): Operation[] {
+/** Operators' operations on the feed. */
+export function operatorChangeOperations(changes: ChangeStore, { schema }: Store): Operation[] {
   const listChanges = operation({
-    ...COMMON,
-    path: "/operator/v1/changes",
+    ...LISTING,
+    path: OPERATORS_FEED_PATH,
     access: ACCESS.operator,
     timeoutMs: 30_000,
     summary: "Follow the changes of all items",
     description: DESCRIPTION,
     answers: { 200: { description: "The next changes", body: PAGE_OF_ALL, headers: ["Cache-Control"] } },
   }, async ({ query: { after, limit } }, { now }: Call) => {
-    const page = await store.read({ accountId: "" }, { after, limit, now });
-    const changes = page.changes.map((change) => ({
-      ...shown(change),
-      ...change.accountId !== undefined && { accountId: change.accountId },
-    }));
-    const { more } = page;
-    return valueResponse<Parsed<typeof PAGE_OF_ALL>>({ changes, cursor: textOfCursor(page.cursor), more });
+    const page = await changes.read({ accountId: "" }, { after, limit, now });
+    const { more, days } = page;
+    return valueResponse<Parsed<typeof PAGE_OF_ALL>>({
+      changes: page.changes.map((change) => ({
+        ...shown(change),
+        ...change.accountId !== undefined && { accountId: change.accountId },
+      })),
+      cursor: textOfCursor(page.cursor),
+      more,
+      days,
+    });
   });
 
-  return [listChanges];
+  const switchChanges = operation({
+    id: "switchChanges",
+    method: "PUT",
+    path: OPERATORS_FEED_PATH,
+    access: ACCESS.operator,
+    tag: TAG,
+    summary: "Switch the feed of changes on or off",
+    description:
+      "Changes are in the feed from now on, and for that many days; 0, the default, switches it off. While it is on, " +
+      "earlier releases that have no feed refuse to run on the store, so switch it off before you go back to one. After it was off, readers of the feed have to list everything again.",
+    confirm:
+      "While it is on, earlier releases stop, and after it was off, readers list everything again. Continue?",
+    body: named("ChangeSettingUpdate", object(DAYS, { examples: [EXAMPLE_DAYS] })),
+    answers: { 200: { description: "The setting", body: CHANGE_SETTING, headers: ["Cache-Control"] } },
+  }, async ({ body: { days } }, { transact, noteChange }: Call) => {
+    const tag = newTag();
+    await transact<undefined>({
+      decide(rows, write) {
+        if (!rows.features[FEED] && days > 0) appendGap(rows, write, tag);
+        // Also if nothing changes: only a commit shows that the setting has not changed in the meantime.
+        schema.switch(FEED, days, write);
+      },
+    });
+    noteChange({ days });
+    return valueResponse<Parsed<typeof CHANGE_SETTING>>({ days });
+  });
+
+  return [listChanges, switchChanges];
 }
 
 /** A change as clients see it. */

@@ -67,6 +67,8 @@ export interface ChangePage {
   readonly cursor: FeedCursor;
   /** Whether there are more now. */
   readonly more: boolean;
+  /** For how many days changes are kept. */
+  readonly days: number;
 }
 
 /** What a reader sees of a log. */
@@ -114,7 +116,7 @@ export class ChangeStore {
    */
   async read(reader: Reader, { after, limit, now }: ChangeQuery): Promise<ChangePage> {
     const { accountId } = reader;
-    if (after === undefined) return { changes: [], cursor: await this.#start(accountId, now), more: false };
+    if (after === undefined) return await this.#start(accountId, now);
     if (after.accountId !== accountId) {
       throw invalidRequest("The query parameter after must be a cursor from this feed.", "after");
     }
@@ -125,17 +127,17 @@ export class ChangeStore {
       this.#store.list(rangeAfter(GAPS_LOG, after.stamp), 1),
     ]);
     // Read last: as long as the row is there, no later one has been swept, nor a gap.
-    const [features, [first = null, last = null]] = await Promise.all([
+    const [{ [FEED]: days = 0 }, [first = null, last = null]] = await Promise.all([
       this.#store.features(),
       this.#store.getMany([after.stamp, page.end].map((stamp) => [...OPERATORS_LOG, stamp])),
     ]);
-    if (!features[FEED]) throw isOff();
+    if (days === 0) throw isOff();
     const isKept = first !== null && last !== null && rowOf(first).mark === after.mark;
     if (!isKept || gaps.length > 0) {
       throw await this.#lost(isKept ? CHANGES_GAP : CURSOR_EXPIRED, accountId, now);
     }
     const { changes, end: stamp, more } = page;
-    return { changes, cursor: { stamp, mark: rowOf(last).mark, accountId }, more };
+    return { changes, cursor: { stamp, mark: rowOf(last).mark, accountId }, more, days };
   }
 
   /**
@@ -146,11 +148,11 @@ export class ChangeStore {
     return this.#watch.hasAppended([GAPS_LOG, EVERYONES_LOG, accountLog(accountId)], stamp, { ms, signal });
   }
 
-  /** The cursor of now. After a list of items that is read later, no change before it is missing. */
-  async #start(accountId: string, now: number): Promise<FeedCursor> {
-    const [features, row] = await Promise.all([this.#store.features(), this.#newestShown(now)]);
-    if (!features[FEED] || row === undefined) throw isOff();
-    return { stamp: row.stamp, mark: row.mark, accountId };
+  /** No changes, and the cursor of now. After a list of items that is read later, no change before it is missing. */
+  async #start(accountId: string, now: number): Promise<ChangePage> {
+    const [{ [FEED]: days = 0 }, row] = await Promise.all([this.#store.features(), this.#newestShown(now)]);
+    if (days === 0 || row === undefined) throw isOff();
+    return { changes: [], cursor: { stamp: row.stamp, mark: row.mark, accountId }, more: false, days };
   }
 
   /**
@@ -171,7 +173,8 @@ export class ChangeStore {
 
   /** The error of a cursor that cannot go on, with that of now. */
   async #lost(kind: ErrorKind, accountId: string, now: number): Promise<ApiError> {
-    return new ApiError(kind, kind.means, {}, { cursor: textOfCursor(await this.#start(accountId, now)) });
+    const { cursor } = await this.#start(accountId, now);
+    return new ApiError(kind, kind.means, {}, { cursor: textOfCursor(cursor) });
   }
 
   /** Reads changes, and says up to which stamp. */

@@ -1,6 +1,7 @@
-import { CHANGE_SETTING, MAX_DAYS, OPERATORS_FEED_PATH } from "../changes/switch_operation.ts";
+import { CHANGE_SETTING, MAX_DAYS, OPERATORS_FEED_PATH } from "../changes/change_operations.ts";
+import { CHANGES_OFF } from "../changes/change_store.ts";
 import type { Client } from "./client.ts";
-import { type CommandGroup, UsageError } from "./command_line.ts";
+import { CommandError, type CommandGroup, UsageError } from "./command_line.ts";
 
 const DEFAULT_DAYS = "7";
 
@@ -27,8 +28,21 @@ export const CHANGE_COMMANDS: CommandGroup<Client> = {
         err("Changes are not kept any more.");
       },
     },
+    show: {
+      help: "print for how many days changes are kept: 0 if the feed is off, or was switched on just now",
+      prepare: (_, { out }) => async (client) => {
+        const setting = await client.call("GET", OPERATORS_FEED_PATH, CHANGE_SETTING).catch(settingIfOff);
+        await out(`${setting.days}`);
+      },
+    },
   },
 };
+
+/** The setting if an error says that the feed is off. Throws other errors. */
+function settingIfOff(error: unknown): { readonly days: number } {
+  if (error instanceof CommandError && error.code === CHANGES_OFF.code) return { days: 0 };
+  throw error;
+}
 
 /** Parses the value of `--days`. @throws {UsageError} */
 function daysIn(value: string): number {

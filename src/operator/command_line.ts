@@ -64,9 +64,12 @@ export class UsageError extends Error {
 /** The command failed. The message says why, perhaps in a service's words. */
 export class CommandError extends Error {
   override readonly name: string = "CommandError";
+  /** The code of the service's error; empty if there is none. */
+  readonly code: string;
 
-  constructor(message: string) {
+  constructor(message: string, code = "") {
     super(printable(message));
+    this.code = code;
   }
 }
 

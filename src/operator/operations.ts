@@ -8,7 +8,6 @@ import { type AccountStore, OWNERS } from "../accounts/account_store.ts";
 import { operatorAccountOperations } from "../accounts/operator_account_operations.ts";
 import { operatorChangeOperations } from "../changes/change_operations.ts";
 import type { ChangeStore } from "../changes/change_store.ts";
-import { switchOperation } from "../changes/switch_operation.ts";
 import type { Part } from "./part.ts";
 
 /** The stores that operators' operations use. */
@@ -74,8 +73,7 @@ export function operatorOperations(stores: OperatorStores): Operation[] {
     ...operatorAccountOperations(stores.accounts, { ...stores, removals }),
     ...stores.parts.flatMap(({ operatorOperations }) => operatorOperations?.(stores.store) ?? []),
     ...stores.items.flatMap((items) => ownedItemOperations(items, OWNERS)),
-    ...operatorChangeOperations(stores.changes),
-    switchOperation(stores.store),
+    ...operatorChangeOperations(stores.changes, stores.store),
   ];
 }
 

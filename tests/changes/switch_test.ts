@@ -56,19 +56,23 @@ Deno.test.each([{ days: -1 }, { days: 366 }, { days: 1.5 }, { days: "7" }, {}])(
   },
 );
 
-Deno.test("changes on and changes off switch the feed, by default for 7 days", async () => {
+Deno.test("changes on and changes off switch the feed, by default for 7 days, and changes show prints the days", async () => {
   await using operator = await Operator.start();
   const results: unknown[] = [];
-  for (const command of ["on", "on --days 1", "off"]) {
+  for (const command of ["show", "on", "on --days 1", "show", "off", "show"]) {
     const code = await operator.run(`changes ${command}`);
     using kv = await Deno.openKv(operator.environment.get("KV_PATH"));
     results.push([code, operator.out, operator.err, (await rowsIn(kv)).schema]);
   }
 
+  const on = (days: number) => ({ version: 3, features: { changes: days } });
   assertEquals(results, [
-    [0, [], ["Changes are kept for 7 days."], { version: 3, features: { changes: 7 } }],
-    [0, [], ["Changes are kept for 1 day."], { version: 3, features: { changes: 1 } }],
+    [0, ["0"], [], { version: 1 }],
+    [0, [], ["Changes are kept for 7 days."], on(7)],
+    [0, [], ["Changes are kept for 1 day."], on(1)],
+    [0, ["1"], [], on(1)],
     [0, [], ["Changes are not kept any more."], { version: 1 }],
+    [0, ["0"], [], { version: 1 }],
   ]);
   for (const days of ["0", "x", "1.5", "366"]) {
     assertEquals(await operator.run(`changes on --days ${days}`), 2);

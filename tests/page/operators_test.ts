@@ -182,7 +182,7 @@ Deno.test("formsOf() makes fields of what a body and a query may have", () => {
   assertEquals(form?.inputs.map(({ absent }) => absent), ["", "", "required", "", "", "", ""]);
 });
 
-Deno.test("formsOf() has no view of texts, nor of what a change answers, and tells lists of like paths apart", () => {
+Deno.test("formsOf() has no view of texts, of a list beside a field, nor of what a change answers, and tells lists of like paths apart", () => {
   const row = output({
     no: integer(1, 9),
     shelfNo: integer(1, 9),
@@ -191,6 +191,7 @@ Deno.test("formsOf() has no view of texts, nor of what a change answers, and tel
   const rows = (item: Parameters<typeof list>[0]) => ({
     answers: { 200: { description: "All", body: list(item, 9) } },
   });
+  const page = output({ boards: list(row, 9), days: integer(1, 9) });
   const forms = formsOf([
     ofShelves("GET", "shelves", rows(row)),
     ofShelves("POST", "shelves/{shelfNo}/empty", { params: { shelfNo: integer(1, 9) } }),
@@ -198,6 +199,7 @@ Deno.test("formsOf() has no view of texts, nor of what a change answers, and tel
     ofShelves("GET", "shelves/names", rows(text())),
     ofShelves("POST", "shelves/fill", rows(row)),
     ofShelves("GET", "boards", rows(row)),
+    ofShelves("GET", "boards/new", { answers: { 200: { description: "", body: page } } }),
   ]);
 
   assertEquals(forms.map(({ view, list, isOfRow }) => [view?.title, list, isOfRow]), [
@@ -207,6 +209,7 @@ Deno.test("formsOf() has no view of texts, nor of what a change answers, and tel
     [undefined, "GET shelves", false],
     [undefined, "GET shelves", false],
     ["boards", undefined, undefined],
+    [undefined, "GET boards", false],
   ]);
   const columns = forms[0]?.view?.columns.map(({ path: [name], kind }) => [name, kind]);
   assertEquals(columns, [["shelfNo", "number"], ["colour", "choice"], ["no", "number"]]);
