@@ -24,7 +24,7 @@ import {
   CURSOR_EXPIRED,
   type SeenChange,
 } from "./change_store.ts";
-import { FEED_CURSOR, textOfCursor } from "./feed_cursor.ts";
+import { FEED_CURSOR, type FeedCursor, textOfCursor } from "./feed_cursor.ts";
 
 /** Path of the feed of changes, for operators. */
 export const OPERATORS_FEED_PATH = "/operator/v1/changes";
@@ -126,16 +126,16 @@ export function changeOperations(changes: ChangeStore): Operation[] {
     },
     answers: { 200: { description: "The next changes", body: PAGE, headers: ["Cache-Control"] } },
   }, async ({ query: { after, limit, wait } }, { accountId, collections, idle, clock }: Call) => {
-    const reader = { accountId, collections };
+    const read = (after?: FeedCursor) => changes.read({ accountId, collections, after, limit, now: clock() });
     const end = plus(monotonicNow(), wait * SECOND);
-    let page = await changes.read(reader, { after, limit, now: clock() });
+    let page = await read(after);
     const hasChanged = (signal: AbortSignal) =>
       changes.hasChanged(page.cursor, msBetween(monotonicNow(), end), signal);
     let goesOn = after !== undefined;
     while (goesOn && page.changes.length === 0 && !page.more && monotonicNow() < end) {
       goesOn = await idle(hasChanged);
       // Also if nothing was found: the feed may have been switched off.
-      page = await changes.read(reader, { after: page.cursor, limit, now: clock() });
+      page = await read(page.cursor);
     }
     const { cursor, more } = page;
     return valueResponse<Parsed<typeof PAGE>>({
@@ -159,7 +159,7 @@ export function operatorChangeOperations(changes: ChangeStore, { schema }: Store
     description: DESCRIPTION,
     answers: { 200: { description: "The next changes", body: PAGE_OF_ALL, headers: ["Cache-Control"] } },
   }, async ({ query: { after, limit } }, { now }: Call) => {
-    const page = await changes.read({ accountId: "" }, { after, limit, now });
+    const page = await changes.read({ accountId: "", after, limit, now });
     const { more, days } = page;
     return valueResponse<Parsed<typeof PAGE_OF_ALL>>({
       changes: page.changes.map((change) => ({

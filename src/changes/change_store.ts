@@ -1,5 +1,5 @@
 import { DAY } from "../base/mod.ts";
-import { decodeJson, type Entry, KV_DEADLINE, MAX_MUTATIONS, nameOf, type Store } from "../engine/mod.ts";
+import { KV_DEADLINE, MAX_MUTATIONS, nameOf, type Store } from "../engine/mod.ts";
 import { ApiError, type ErrorKind, invalidRequest } from "../web/mod.ts";
 import {
   accountLog,
@@ -14,7 +14,7 @@ import {
 } from "../resource/mod.ts";
 import { type FeedCursor, textOfCursor } from "./feed_cursor.ts";
 import { FeedWatch } from "./feed_watch.ts";
-import { type LogRow, mergeLogs, type Piece } from "./merge.ts";
+import { type LogRow, mergeLogs, rowOf, rowsAfter } from "./logs.ts";
 
 /** The feed is off. */
 export const CHANGES_OFF: ErrorKind = {
@@ -24,16 +24,21 @@ export const CHANGES_OFF: ErrorKind = {
   todo: "Ask the operator of the service to switch it on.",
 };
 
-const texts = { cursor: "With `cursor_expired` and `changes_gap`: the cursor of now" };
-const AGAIN = "List everything again, and go on from `cursor`.";
+const LOST = {
+  status: 410,
+  todo: "List everything again, and go on from `cursor`.",
+  texts: { cursor: "With `cursor_expired` and `changes_gap`: the cursor of now" },
+} as const;
 /** The store does not have the changes after a cursor any more. */
 export const CURSOR_EXPIRED: ErrorKind = {
-  ...{ code: "cursor_expired", status: 410, todo: AGAIN, texts },
+  ...LOST,
+  code: "cursor_expired",
   means: "The changes after the cursor are not kept any more, or the store was restored from a backup.",
 };
 /** The feed does not have all changes after a cursor. */
 export const CHANGES_GAP: ErrorKind = {
-  ...{ code: "changes_gap", status: 410, todo: AGAIN, texts },
+  ...LOST,
+  code: "changes_gap",
   means:
     "After the cursor, the feed was off for some time, the store was restored from a backup, or who may read a collection has changed.",
 };
@@ -44,16 +49,12 @@ export interface SeenChange extends ItemChange {
   readonly accountId?: string;
 }
 
-/** Who reads the feed. */
-export interface Reader {
+/** Which changes to read, and for whom. */
+export interface ChangeQuery {
   /** Empty for operators. */
   readonly accountId: string;
-  /** The collections that it is restricted to; undefined if it is not. */
+  /** The collections that the reader is restricted to; undefined if it is not. */
   readonly collections?: readonly string[] | undefined;
-}
-
-/** Which changes to read. */
-export interface ChangeQuery {
   readonly after?: FeedCursor | undefined;
   readonly limit: number;
   /** In ms since the epoch. */
@@ -71,13 +72,7 @@ export interface ChangePage {
   readonly days: number;
 }
 
-/** What a reader sees of a log. */
-interface Source {
-  readonly log: Deno.KvKey;
-  readonly sees: (entry: SeenChange) => boolean;
-}
-
-type OperatorsRow = LogRow<LoggedChange> & Pick<FeedCursor, "mark">;
+type OperatorsRow = LogRow<LoggedChange>;
 
 /** Maximum number of rows that a request reads of all logs, and at a time of one. */
 const MAX_READ = 1_000;
@@ -114,30 +109,28 @@ export class ChangeStore {
    *
    * @throws {ApiError} `changes_off`, `cursor_expired` or `changes_gap`; `invalid_request` if the cursor is another's.
    */
-  async read(reader: Reader, { after, limit, now }: ChangeQuery): Promise<ChangePage> {
-    const { accountId } = reader;
-    if (after === undefined) return await this.#start(accountId, now);
+  async read(query: ChangeQuery): Promise<ChangePage> {
+    const { accountId, after } = query;
+    if (after === undefined) return await this.#start(query);
     if (after.accountId !== accountId) {
       throw invalidRequest("The query parameter after must be a cursor from this feed.", "after");
     }
     const [horizon] = await this.#rows(1, { reverse: true });
-    const range = { after: after.stamp, horizon: horizon?.stamp ?? "", limit, now };
-    const [page, gaps] = await Promise.all([
-      this.#collect(reader, range),
-      this.#store.list(rangeAfter(GAPS_LOG, after.stamp), 1),
+    const [{ changes, end, more }, gaps] = await Promise.all([
+      this.#collect(query, after.stamp, horizon?.stamp ?? ""),
+      this.#store.list(rowsAfter(GAPS_LOG, after.stamp), 1),
     ]);
     // Read last: as long as the row is there, no later one has been swept, nor a gap.
     const [{ [FEED]: days = 0 }, [first = null, last = null]] = await Promise.all([
       this.#store.features(),
-      this.#store.getMany([after.stamp, page.end].map((stamp) => [...OPERATORS_LOG, stamp])),
+      this.#store.getMany([after.stamp, end].map((stamp) => [...OPERATORS_LOG, stamp])),
     ]);
     if (days === 0) throw isOff();
-    const isKept = first !== null && last !== null && rowOf(first).mark === after.mark;
-    if (!isKept || gaps.length > 0) {
-      throw await this.#lost(isKept ? CHANGES_GAP : CURSOR_EXPIRED, accountId, now);
-    }
-    const { changes, end: stamp, more } = page;
-    return { changes, cursor: { stamp, mark: rowOf(last).mark, accountId }, more, days };
+    const isKept = first !== null && last !== null && cursorAt(rowOf(first), accountId).mark === after.mark;
+    if (isKept && gaps.length === 0) return { changes, cursor: cursorAt(rowOf(last), accountId), more, days };
+    const lost = isKept ? CHANGES_GAP : CURSOR_EXPIRED;
+    const { cursor } = await this.#start(query);
+    throw new ApiError(lost, lost.means, {}, { cursor: textOfCursor(cursor) });
   }
 
   /**
@@ -149,10 +142,10 @@ export class ChangeStore {
   }
 
   /** No changes, and the cursor of now. After a list of items that is read later, no change before it is missing. */
-  async #start(accountId: string, now: number): Promise<ChangePage> {
+  async #start({ accountId, now }: ChangeQuery): Promise<ChangePage> {
     const [{ [FEED]: days = 0 }, row] = await Promise.all([this.#store.features(), this.#newestShown(now)]);
     if (days === 0 || row === undefined) throw isOff();
-    return { changes: [], cursor: { stamp: row.stamp, mark: row.mark, accountId }, more: false, days };
+    return { changes: [], cursor: cursorAt(row, accountId), more: false, days };
   }
 
   /**
@@ -167,61 +160,46 @@ export class ChangeStore {
       const row = rows.find(({ at }) => !this.#isYoung(at, now));
       if (row || rows.length < size) return row;
     }
-    const oldest = await this.#oldest();
+    const [oldest] = await this.#rows(1);
     return oldest && this.#isYoung(oldest.at, now) ? undefined : oldest;
   }
 
-  /** The error of a cursor that cannot go on, with that of now. */
-  async #lost(kind: ErrorKind, accountId: string, now: number): Promise<ApiError> {
-    const { cursor } = await this.#start(accountId, now);
-    return new ApiError(kind, kind.means, {}, { cursor: textOfCursor(cursor) });
-  }
-
-  /** Reads changes, and says up to which stamp. */
+  /** Reads changes after a stamp, and says up to which one. */
   async #collect(
-    reader: Reader,
-    { after, horizon, limit, now }: Pick<ChangeQuery, "limit" | "now"> & {
-      readonly after: string;
-      readonly horizon: string;
-    },
+    query: ChangeQuery,
+    after: string,
+    horizon: string,
   ): Promise<Pick<ChangePage, "changes" | "more"> & { readonly end: string }> {
-    const sources = this.#sourcesOf(reader);
+    const sources = this.#sourcesOf(query);
     const changes: SeenChange[] = [];
     let end = after;
     for (let left = MAX_READ; left > 0 && end < horizon; left -= STEP * sources.length) {
-      const pieces = await Promise.all(sources.map((source) => this.#piece(source, end)));
-      const known = mergeLogs(pieces, horizon);
+      const logs = await Promise.all(sources.map(async ({ log, sees }) => {
+        const rows = await this.#store.list(rowsAfter(log, end), STEP);
+        return rows.map(rowOf<SeenChange>).map((row) => ({ ...row, entries: row.entries.filter(sees) }));
+      }));
+      const known = mergeLogs(logs, STEP, horizon);
       for (const { stamp, at, entries } of known.commits) {
-        if (this.#isYoung(at, now)) return { changes, end, more: false };
+        if (this.#isYoung(at, query.now)) return { changes, end, more: false };
         changes.push(...entries);
         end = stamp;
-        if (changes.length >= limit) return { changes, end, more: end < horizon };
+        if (changes.length >= query.limit) return { changes, end, more: end < horizon };
       }
       end = known.end;
     }
     return { changes, end, more: end < horizon };
   }
 
-  /** The first rows of a log after a stamp, with what a reader sees. */
-  async #piece({ log, sees }: Source, after: string): Promise<Piece<SeenChange>> {
-    const rows = await this.#store.list(rangeAfter(log, after), STEP);
-    return {
-      rows: rows.map((row) => {
-        const entries = decodeJson<readonly SeenChange[]>(row);
-        return { stamp: stampOf(row), at: entries.at(-1)?.at ?? 0, entries: entries.filter(sees) };
-      }),
-      isCut: rows.length === STEP,
-    };
-  }
-
-  /** The logs that a reader reads. */
-  #sourcesOf({ accountId, collections }: Reader): readonly Source[] {
+  /** The logs that a reader reads, and what it sees of each. */
+  #sourcesOf({ accountId, collections }: ChangeQuery) {
     const readersOf = ({ collection }: SeenChange) =>
       collections?.includes(collection) === false ? undefined : this.#resources.get(collection)?.readableBy;
-    if (accountId === "") return [{ log: OPERATORS_LOG, sees: (entry) => readersOf(entry) !== undefined }];
+    const isDeclared = (change: SeenChange) => readersOf(change) !== undefined;
+    const isForEveryone = (change: SeenChange) => readersOf(change) === "everyone";
+    if (accountId === "") return [{ log: OPERATORS_LOG, sees: isDeclared }];
     return [
-      { log: EVERYONES_LOG, sees: (entry) => readersOf(entry) === "everyone" },
-      { log: accountLog(accountId), sees: (entry) => readersOf(entry) !== undefined },
+      { log: EVERYONES_LOG, sees: isForEveryone },
+      { log: accountLog(accountId), sees: isDeclared },
     ];
   }
 
@@ -235,7 +213,8 @@ export class ChangeStore {
 
   /** When the oldest change that is kept was made, in ms since the epoch; undefined if none is. */
   async oldestAt(): Promise<number | undefined> {
-    return (await this.#oldest())?.at;
+    const [oldest] = await this.#rows(1);
+    return oldest?.at;
   }
 
   /**
@@ -266,15 +245,10 @@ export class ChangeStore {
     { end, now }: { readonly end: number; readonly now: number },
   ): Promise<boolean> {
     for await (const page of this.#store.pages([...OPERATORS_LOG, stamp, ""], [...OPERATORS_LOG, "~"])) {
-      const known = page.map(rowOf).find(({ at }) => !isAhead(at, now));
+      const known = page.map(rowOf<LoggedChange>).find(({ at }) => !isAhead(at, now));
       if (known) return known.at < end;
     }
     return false;
-  }
-
-  async #oldest(): Promise<OperatorsRow | undefined> {
-    const [oldest] = await this.#rows(1);
-    return oldest;
   }
 
   /** The first rows of operators' log or, in reverse, the last ones; only those before a stamp if there is one. */
@@ -283,7 +257,8 @@ export class ChangeStore {
     { reverse = false, before }: { readonly reverse?: boolean; readonly before?: string | undefined } = {},
   ): Promise<readonly OperatorsRow[]> {
     const end = before === undefined ? {} : { end: [...OPERATORS_LOG, before] };
-    return (await this.#store.list({ prefix: OPERATORS_LOG, ...end }, limit, { reverse })).map(rowOf);
+    return (await this.#store.list({ prefix: OPERATORS_LOG, ...end }, limit, { reverse }))
+      .map(rowOf<LoggedChange>);
   }
 }
 
@@ -296,20 +271,9 @@ function isAhead(at: number, now: number): boolean {
   return at > now + DAY;
 }
 
-/** The rows of a log after a stamp. */
-function rangeAfter(log: Deno.KvKey, stamp: string): Deno.KvListSelector {
-  return { prefix: log, start: [...log, stamp, ""] };
-}
-
-function stampOf({ key }: Entry): string {
-  return String(key.at(-1));
-}
-
-/** Decodes a row of operators' log. The last entry of a commit has its time. */
-function rowOf(row: Entry): OperatorsRow {
-  const entries = decodeJson<readonly LoggedChange[]>(row);
-  const { at = 0, tag = "" } = entries.at(-1) ?? {};
-  return { stamp: stampOf(row), at, entries, mark: `${tag}-${at}` };
+/** An account's cursor at a row of operators' log. */
+function cursorAt({ stamp, at, entries }: OperatorsRow, accountId: string): FeedCursor {
+  return { stamp, mark: `${entries.at(-1)?.tag ?? ""}-${at}`, accountId };
 }
 
 /** The keys of a row of operators' log, and of those that other logs have of its commit. */

@@ -1,6 +1,7 @@
 import { monotonicNow, msBetween, plus, SECOND } from "../base/mod.ts";
-import { decodeJson, nameOf, type Store } from "../engine/mod.ts";
+import { nameOf, type Store } from "../engine/mod.ts";
 import { type LoggedChange, OPERATORS_LOG, otherLogOf } from "../resource/mod.ts";
+import { rowOf, rowsAfter } from "./logs.ts";
 
 /** A request that waits for entries in logs. */
 interface Waiter {
@@ -90,16 +91,11 @@ export class FeedWatch {
   /** Reads some rows. Resolves to their number. */
   async #read(): Promise<number> {
     const after = this.#after;
-    const rows = await this.#store.list(
-      { prefix: OPERATORS_LOG, start: [...OPERATORS_LOG, after, ""] },
-      ROWS,
-    );
+    const rows = await this.#store.list(rowsAfter(OPERATORS_LOG, after), ROWS);
     /** The newest stamps of logs, by name. */
     const newest = new Map<string, string>();
-    for (const row of rows) {
-      const stamp = String(row.key.at(-1));
-      const logs = decodeJson<readonly LoggedChange[]>(row).map(otherLogOf);
-      for (const log of logs) if (log) newest.set(nameOf(log), stamp);
+    for (const { stamp, entries } of rows.map(rowOf<LoggedChange>)) {
+      for (const log of entries.map(otherLogOf)) if (log) newest.set(nameOf(log), stamp);
       // A request that has joined meanwhile may need earlier rows.
       if (this.#after >= after) this.#after = stamp;
     }
