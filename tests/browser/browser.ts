@@ -145,13 +145,14 @@ export async function shows(page: Page, expected: Shown): Promise<void> {
 }
 
 /** Checks again with each frame until a check passes. Throws what it threw last if it still fails after five seconds. */
-export async function eventually(page: Page, check: () => Promise<void>): Promise<void> {
+export async function eventually(page: Page, check: () => void | Promise<void>): Promise<void> {
   for (const began = performance.now();;) {
     try {
       return await check();
     } catch (error) {
       if (performance.now() - began > 5_000) throw error;
-      await page.evaluate(() => new Promise(requestAnimationFrame));
+      // A navigation ends the wait for a frame.
+      await page.evaluate(() => new Promise(requestAnimationFrame)).catch(() => {});
     }
   }
 }

@@ -83,7 +83,7 @@ Deno.test("operators' page shows accounts with hostile names as text, and what c
   await press(page, "Send", true);
   await until(page, "#answer .status", "200");
   await until(page, "#rows .choice", "closed");
-  assertEquals(dialogs, Array(2).fill("This closes the account permanently. Continue?"));
+  assertEquals(dialogs, Array(2).fill(`${first.account.id}: This closes the account permanently. Continue?`));
   await press(page, "Give an account a new API key");
   await press(page, "Send", true);
   await until(page, "#answer .status", "4");
@@ -212,9 +212,10 @@ Deno.test("operators' page sends the token to nothing but the service, and says 
   assertEquals(sent.filter((url) => !own.test(url)), []);
 });
 
-Deno.test("operators' page shows a new key although the token ends meanwhile, and asks again after that", async () => {
+Deno.test("operators' page shows a new key although the token ends meanwhile, then forgets all, and says why", async () => {
   await using visitor = await visitOperators();
   const { page } = visitor;
+  page.on("dialog", (dialog) => dialog.accept());
   await enter(page);
   await until(page, "#pages", "Nothing is here.");
   await page.route("**/operator/v1/accounts", async (route) => {
@@ -229,8 +230,24 @@ Deno.test("operators' page shows a new key although the token ends meanwhile, an
   await press(page, "Close", true);
   await goTo(page, "Rooms");
   await page.locator("#views a", { hasText: "Accounts" }).click();
-  await page.locator("#enter:visible").waitFor();
-  await shows(page, { "#views": "", "#view": false });
+  const ended = {
+    "#note.bad": "The token is not valid any more.",
+    "#token:focus": true,
+    "#views": "",
+    "#view": false,
+    "#rows": "",
+    "#subject": "",
+  };
+  await shows(page, ended);
+  await page.unroute("**/operator/v1/accounts");
+  await enter(page);
+  await until(page, "#title", "Accounts");
+  await page.route("**/operator/v1/accounts", (route) => route.fulfill({ status: 401 }));
+  await press(page, "Create an account");
+  await press(page, "Send", true);
+  await shows(page, ended);
+  await page.reload();
+  await shows(page, { "#note": /^Only the memory/ });
   await page.unroute("**/operator/v1/accounts");
   await enter(page);
   await until(page, "#title", "Accounts");
@@ -239,9 +256,11 @@ Deno.test("operators' page shows a new key although the token ends meanwhile, an
   await shows(page, { "#views": "", "#view": false });
 });
 
-Deno.test("operators' page keeps its panel until it has shown a new key, which it keeps nowhere else", async () => {
+Deno.test("operators' page keeps its panel until it has shown a new key, and asks before it is lost", async () => {
   await using visitor = await visitOperators();
   const { page } = visitor;
+  const dialogs: string[] = [];
+  page.on("dialog", (dialog) => (dialogs.push(dialog.type()), dialog.dismiss()));
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   await enter(page);
   await until(page, "#pages", "Nothing is here.");
@@ -265,10 +284,52 @@ Deno.test("operators' page keeps its panel until it has shown a new key, which i
   });
   await until(page, "#pages", "1 shown.");
   const [, key = ""] = /"apiKey": "(\w+)"/.exec(await text(page, "#body")) ?? [];
-  assert(key !== "" && (await page.content()).includes(key));
+  assert(key !== "");
+  for (
+    const [at, leave] of [
+      () => page.keyboard.press("Escape"),
+      () => press(page, "Close", true),
+      () => press(page, "Send", true),
+      () => page.evaluate(() => location.hash = "#/operator/v1/rooms"),
+      () => page.reload({ timeout: 1_000 }).catch(() => {}),
+    ].entries()
+  ) {
+    await leave();
+    await eventually(page, () => assertEquals(dialogs.length, at + 1));
+    await shows(page, { "#panel": true, "#body": new RegExp(key) });
+  }
+  assertEquals(dialogs, [...Array(4).fill("confirm"), "beforeunload"]);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await press(page, "Copy the response");
+  await until(page, "#next", "Copied");
   await page.keyboard.press("Escape");
   await shows(page, { "#panel": false });
   await eventually(page, async () => assert(!(await page.content()).includes(key)));
+  assertEquals(dialogs.length, 5);
+});
+
+Deno.test("operators' page asks before another form takes the place of a new key, until its text is copied", async () => {
+  await using visitor = await visitOperators();
+  const { page, origin } = visitor;
+  const { account: { id } } = await post(origin, "accounts", { name: "Ann", plan: "trial" });
+  const questions: string[] = [];
+  page.on("dialog", async (dialog) => {
+    questions.push(dialog.message());
+    await (dialog.message().startsWith(id) ? dialog.accept() : dialog.dismiss());
+  });
+  await enter(page);
+  await press(page, id);
+  await press(page, "Give an account a new API key");
+  await press(page, "Send", true);
+  await until(page, "#answer .status", "201");
+  await press(page, "Change the name or the plan");
+  assertEquals(questions.map((question) => question.split(" ")[0]), [`${id}:`, "The"]);
+  await shows(page, { "#summary": "Give an account a new API key", "#body": /"apiKey": "\w+"/ });
+  await page.locator("#body").selectText();
+  await page.keyboard.press("Control+C");
+  await press(page, "Change the name or the plan");
+  await shows(page, { "#summary": /^Change the name or the plan/, "#answer": false });
+  assertEquals(questions.length, 2);
 });
 
 Deno.test("operators' page shows the list, filter, next page and action of a part that it does not know", async () => {
@@ -304,7 +365,7 @@ Deno.test("operators' page shows the list, filter, next page and action of a par
   await press(page, "Send", true);
   await until(page, "#answer .status", "204");
   await until(page, "#pages", "Nothing is here.");
-  assertEquals(answers, ["Is the tool in order?"]);
+  assertEquals(answers, ["2: Is the tool in order?"]);
   await press(page, "Close", true);
   await press(page, "Close the desk");
   await shows(page, { "#subject": "Close the desk", "#target": "/operator/v1/desk/close" });

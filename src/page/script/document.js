@@ -7,8 +7,8 @@ import { jsonPieces } from "./request.js";
 
 /**
  * @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field
- * @typedef {import("./answer.js").Told & { next?: (HTMLElement | string | false | null | 0)[] }} Shown What the answer
- *   shows, and what can follow.
+ * @typedef {import("./answer.js").Told & { next?: (HTMLElement | string | false | null | 0)[], onCopied?: () => void }} Shown
+ *   What the answer shows, what can follow, and what happens once it is copied.
  */
 
 /** All elements that match. @param {string} selector @returns {HTMLElement[]} */
@@ -160,7 +160,9 @@ export function onSubmit(form, act) {
  * Shows an answer. Its headers are folded, and with them the body if the message says the same.
  * @param {Shown} shown
  */
-export function show({ kind, head, message, code = "", todo = "", next = [], body = "", headers }) {
+export function show(
+  { kind, head, message, code = "", todo = "", next = [], body = "", headers, onCopied = () => {} },
+) {
   mark(part("answer"), "data-kind", kind);
   const told = head.flatMap(([kind, text]) => [create(kind ? "b" : "span", kind, text), " "]);
   part("head").replaceChildren(...told);
@@ -171,7 +173,7 @@ export function show({ kind, head, message, code = "", todo = "", next = [], bod
   const isJson = !headers || headers.get("content-type")?.includes("json");
   const texts = isJson ? jsonPieces(body) : [["", body]];
   const pieces = texts.map(([kind = "", text = ""]) => create("span", kind, text));
-  const copying = body && headers && copyButton("the response", () => body);
+  const copying = body && headers && copyButton("the response", () => body, { onCopied });
   part("next").replaceChildren(...[...next, copying].map((step) => step || ""));
   const lines = [...headers ?? []].map((header) => `${header.join(": ")}\n`);
   part("body").replaceChildren(...(code ? [] : pieces));

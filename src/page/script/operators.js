@@ -47,10 +47,11 @@ import {
 
 /**
  * What the page knows. The token is nowhere else: the storage of the session is shared with all pages of the origin.
+ * `newKey` is one that is shown, but not copied.
  * @type {{ token: string, forms: readonly Form[], place?: Place, form?: Form, row?: Row | undefined,
- *   readings: number }}
+ *   readings: number, newKey: string }}
  */
-export const desk = { token: "", forms: [], readings: 0 };
+export const desk = { token: "", forms: [], readings: 0, newKey: "" };
 
 /**
  * Sends a request with the token, to where the page comes from.
@@ -69,7 +70,7 @@ export async function enter() {
   desk.token = value.trim();
   const { answer } = await ask({ method: "GET", path: "/operator/forms", type: "" });
   const fault = faultOf(answer);
-  if (fault) return leave(answer.status === 401 ? "This token is not valid." : fault);
+  if (fault) return refuse(answer.status === 401 ? "This token is not valid." : fault);
   field("#token").value = "";
   desk.forms = JSON.parse(answer.body);
   for (const id of ["view", "forget"]) part(id).hidden = false;
@@ -78,9 +79,14 @@ export async function enter() {
   await go();
 }
 
-/** Forgets the token and all that it showed. @param {string} fault */
-export function leave(fault) {
-  if (part("enter").hidden) return location.reload();
+/** Forgets the token and all that it showed, by a reload, after which the form says why. */
+export function leave() {
+  history.replaceState("The token is not valid any more.", "");
+  location.reload();
+}
+
+/** Asks for another token. @param {string} fault */
+export function refuse(fault) {
   desk.token = "";
   write(part("note"), fault);
   mark(part("note"), "class", "bad");
@@ -134,7 +140,7 @@ export async function load() {
   if (reading !== desk.readings) return;
   mark(part("view"), "aria-busy", false);
   // A panel may have a new key, which leaving would lose.
-  if (answer.status === 401 && !part("panel").matches("[open]")) return leave(answer.message);
+  if (answer.status === 401 && !panel().open) return leave();
   const fault = faultOf(answer);
   const rows = fault ? [] : rowsIn(answer.body);
   write(part("notice"), fault);
@@ -270,9 +276,20 @@ export function drawFacts(row) {
 export function unfold() {
   part("call").hidden = true;
   clear();
-  const panel = part("panel");
-  if (panel instanceof HTMLDialogElement && !panel.open) panel.showModal();
-  panel.scrollTo(0, 0);
+  showPanel();
+}
+
+/** The panel. */
+export function panel() {
+  const found = document.querySelector("dialog");
+  if (!found) throw new Error("dialog");
+  return found;
+}
+
+/** Shows the panel, from its top. */
+export function showPanel() {
+  if (!panel().open) panel().showModal();
+  panel().scrollTo(0, 0);
   part("subject").focus();
 }
 
@@ -300,7 +317,7 @@ export function actionOf(form, known) {
  * @param {Readonly<Record<string, string>>} keys
  */
 export function choose(form, params, keys) {
-  if (isBusy()) return;
+  if (isBusy() || !mayDiscard()) return;
   const path = pathWith(form.path, params);
   desk.form = { ...form, path };
   clear();
@@ -327,16 +344,19 @@ export function choose(form, params, keys) {
 
 /** Sends the form, and shows the answer. Until it is there, nothing else can be done, because it may have a key. */
 export async function send() {
-  const { form } = desk;
-  if (!form || isBusy() || (form.confirm && !confirm(form.confirm))) return;
+  const { form, place } = desk;
+  if (!form || isBusy()) return;
   const given = valuesOf("#inputs [name]");
   const values = Object.fromEntries(given.map(({ name, value }) => [name, value]));
+  const rows = values[place?.list.view.keys ?? ""] ?? part("subject").textContent;
+  const question = form.isOfRow ? `${rows}: ${form.confirm}` : form.confirm;
+  if ((form.confirm && !confirm(question)) || !mayDiscard()) return;
   const body = { name: "body", place: "body", value: form.type && bodyOf(form.inputs, values) };
   mark(part("panel"), "aria-busy", "true");
   const { call, answer } = await ask(form, [...given.filter(({ place }) => place !== "body"), body]);
   mark(part("panel"), "aria-busy", false);
   const { status, field: faulty, newKey } = answer;
-  if (status === 401) return leave(answer.message);
+  if (status === 401) return leave();
   blame("#inputs", faulty);
   if (status > 0 && status < 500) {
     for (const used of fields("[name=Idempotency-Key]")) used.value = freshKey();
@@ -344,9 +364,11 @@ export async function send() {
   part("answer").hidden = false;
   const meaning = form.answers[status] ?? "";
   const known = { meaning, advice: "", sunset: "", path: "", filled: 0, isAdded: true, isCopied: true };
+  desk.newKey = newKey;
   show({
     ...toldOf({ operation: form.id, call, answer }, known),
-    next: [newKey && copyButton("the key", () => newKey, { label: "Copy the key" })],
+    next: [newKey && copyButton("the key", () => newKey, { label: "Copy the key", onCopied: noteCopied })],
+    onCopied: noteCopied,
   });
   part("answer").scrollIntoView({ block: "nearest" });
   if (form.method !== "GET" && status < 300 && status > 0) await load();
@@ -356,6 +378,17 @@ export async function send() {
 export function clear() {
   part("answer").hidden = true;
   show({ kind: "example", head: [], message: "" });
+}
+
+export function noteCopied() {
+  desk.newKey = "";
+}
+
+/** Whether the answer may go. Asks if it has a new key that was not copied, because it would be lost. */
+export function mayDiscard() {
+  const may = desk.newKey === "" || confirm("The new key is not copied, and would be lost. Continue?");
+  if (may) desk.newKey = "";
+  return may;
 }
 
 /** Whether an answer is awaited. */
@@ -369,17 +402,16 @@ export function start() {
   onSubmit("filters", filter);
   onSubmit("call", send);
   on("forget", "click", () => location.reload());
-  on("close", "click", close);
-  on("panel", "cancel", (event) => isBusy() && event.preventDefault());
-  on("panel", "close", clear);
-  addEventListener("hashchange", () => (close(), go()));
+  on("close", "click", () => panel().close());
+  // Whatever closes the panel, it opens again if it must stay.
+  on("panel", "close", () => isBusy() || !mayDiscard() ? showPanel() : clear());
+  document.addEventListener("copy", () => `${getSelection()}`.includes(desk.newKey) && noteCopied());
+  addEventListener("beforeunload", (event) => desk.newKey && event.preventDefault());
+  addEventListener("hashchange", () => (panel().close(), go()));
   // Back from another site, a browser shows the page as it was.
   addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
-  part("token").focus();
-}
-
-/** Closes the panel. */
-export function close() {
-  const panel = part("panel");
-  if (panel instanceof HTMLDialogElement && !isBusy()) panel.close();
+  const { state: fault } = history;
+  history.replaceState(null, "");
+  if (fault) refuse(fault);
+  else part("token").focus();
 }
