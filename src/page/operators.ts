@@ -10,7 +10,7 @@ import * as documenting from "./script/document.js";
 import * as operating from "./script/operators.js";
 import * as requesting from "./script/request.js";
 import * as viewing from "./script/views.js";
-import { valueAt } from "./script/views.js";
+import { listsIn, rowParamOf, valueAt } from "./script/views.js";
 
 /** A field of a form. Its value is JSON, or a text. */
 export interface Input extends Pick<InputMember, "name" | "place"> {
@@ -56,6 +56,9 @@ export interface Column {
   readonly limit: readonly string[];
 }
 
+/** The members of an object, by name. */
+type Members = Readonly<Record<string, Schema["json"]>>;
+
 /** Kinds of columns, in their order. */
 const KINDS = ["plain", "choice", "meter", "number", "json", "time"] as const;
 /** The name that meters have, in objects with a limit: shown as prints. */
@@ -70,21 +73,18 @@ export const OPERATORS_ASSETS: Assets = assets([read("page.css"), read("operator
 /** What the page shows: operators' operations as forms, and those that answer a list as views. */
 export function formsOf(operations: readonly DeclaredOperation[]): Form[] {
   const own = operations.filter((operation) => isDocumented(operation, "/operator/v1"));
-  const views = own.flatMap((operation) => {
-    const row = rowOf(operation);
-    return row ? [{ operation, view: viewOf(operation, row, own) }] : [];
+  const forms = own.map((operation) => {
+    const members = membersOf(operation);
+    return { ...formOf(operation), ...(members && { view: viewOf(operation, members, own) }) };
   });
-  return own.map((operation) => {
-    const { path } = operation;
-    const view = views.find((view) => view.operation === operation)?.view;
-    const form = { ...formOf(operation), ...(view && { view }) };
+  return forms.map((form) => {
     // The list that it is about has the longest path with which its own begins.
-    const [list] = views.filter((list) => list.operation !== operation && isBelow(list.operation.path, path))
-      .toSorted((one, other) => other.operation.path.length - one.operation.path.length);
+    const [list] = listsIn(forms).filter(({ id, path }) => id !== form.id && isBelow(path, form.path))
+      .toSorted((one, other) => other.path.length - one.path.length);
     if (!list) return form;
-    const names = form.inputs.filter(({ place }) => place === "body").map(({ name }) => name);
-    const isOfRow = path.startsWith(`${list.operation.path}/{`) || names.includes(list.view.keys);
-    return { ...form, list: list.operation.id, isOfRow };
+    const isOfRow = rowParamOf(list.path, form.path) !== undefined ||
+      form.inputs.some(({ name, place }) => place === "body" && name === list.view.keys);
+    return { ...form, list: list.id, isOfRow };
   });
 }
 
@@ -128,38 +128,35 @@ function inputOf({ name, place, isRequired, schema }: InputMember, example: unkn
   };
 }
 
-/** The schema of the rows that an operation answers; undefined if it answers no list of objects. */
-function rowOf({ method, answers }: DeclaredOperation): Pick<Schema, "json" | "definitions"> | undefined {
+/** The members of the rows that an operation answers; undefined if it answers no list of objects. */
+function membersOf({ method, answers }: DeclaredOperation): Members | undefined {
   const { body } = answers[200] ?? {};
   if (method !== "GET" || !body) return undefined;
-  const { items } = resolved(body);
-  const row = items && { json: items, definitions: body.definitions };
-  return row && resolved(row).properties && row;
+  const resolve = (json: Schema["json"]) => resolved({ json, definitions: body.definitions });
+  const { items } = resolve(body.json);
+  const { properties } = items ? resolve(items) : {};
+  return properties &&
+    Object.fromEntries(Object.entries(properties).map(([name, json]) => [name, resolve(json)]));
 }
 
 function viewOf(
   { path, tag, summary }: DeclaredOperation,
-  row: Pick<Schema, "json" | "definitions">,
+  members: Members,
   own: readonly DeclaredOperation[],
 ): View {
-  const { properties = {} } = resolved(row);
-  const members = Object.fromEntries(
-    Object.entries(properties).map(([name, json]) => [name, resolved({ ...row, json })]),
-  );
   const names = Object.keys(members);
-  const params = own.flatMap((other) =>
-    isBelow(path, other.path) ? /^\/\{(\w+)\}/.exec(other.path.slice(path.length))?.[1] ?? [] : []
-  );
-  const isKey = (name: string) => params.some((param) => param.toLowerCase().endsWith(name.toLowerCase()));
-  const key = names.filter(isKey).toSorted((one, other) => other.length - one.length)[0] ?? names[0] ?? "";
-  const alike = own.filter((other) => other.tag === tag && !other.path.includes("{") && rowOf(other));
+  const params = own.flatMap((other) => rowParamOf(path, other.path)?.toLowerCase() ?? []);
+  const [key = names[0] ?? ""] = names
+    .filter((name) => params.some((param) => param.endsWith(name.toLowerCase())))
+    .toSorted((one, other) => other.length - one.length);
+  const alike = own.filter((other) => other.tag === tag && !other.path.includes("{") && membersOf(other));
   const isAlone = alike.length === 1 && alike[0]?.path === path;
   const title = isAlone && tag ? tag.name : summary;
   return { title, key, keys: `${key}s`, columns: columnsOf(members, key) };
 }
 
 /** The columns of rows with these members, first that of the key. Objects with meters are shown by these alone. */
-function columnsOf(members: Readonly<Record<string, Schema["json"]>>, key: string): Column[] {
+function columnsOf(members: Members, key: string): Column[] {
   const meters = Object.entries(members).flatMap(([name, schema]) => metersOf([name], schema, members));
   const isMetered = (name: string) => meters.some(({ path, limit }) => path[0] === name || limit[0] === name);
   const others = Object.entries(members).filter(([name]) => !isMetered(name)).map(([name, schema]) => {
@@ -174,7 +171,7 @@ function columnsOf(members: Readonly<Record<string, Schema["json"]>>, key: strin
 function metersOf(
   path: readonly string[],
   { properties = {} }: Schema["json"],
-  members: Readonly<Record<string, Schema["json"]>>,
+  members: Members,
 ): Column[] {
   if (!properties[METER]) {
     return Object.entries(properties).flatMap(([name, inner]) => metersOf([...path, name], inner, members));
@@ -258,11 +255,6 @@ export function renderOperatorsPage(title: string): string {
       ${answerSection()}
       <dl id="facts"></dl>
     </dialog>
-    <template>
-      <svg>
-        <use href="#print" />
-      </svg>
-    </template>
   `;
   return frame(OPERATORS_ASSETS, { title: name, description: `${name}: lists, and what can be done.`, body });
 }

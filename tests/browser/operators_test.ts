@@ -79,7 +79,8 @@ Deno.test("operators' page shows accounts with hostile names as text, and what c
   );
   await press(page, "Close an account");
   await press(page, "Send", true);
-  await shows(page, { "#answer": false });
+  await eventually(page, () => assertEquals(dialogs.length, 1));
+  await shows(page, { "#panel:not([aria-busy])": true, "#answer": false });
   await press(page, "Send", true);
   await until(page, "#answer .status", "200");
   await until(page, "#rows .choice", "closed");
@@ -251,7 +252,9 @@ Deno.test("operators' page shows a new key although the token ends meanwhile, th
   await page.unroute("**/operator/v1/accounts");
   await enter(page);
   await until(page, "#title", "Accounts");
-  await page.evaluate(() => dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })));
+  await page.evaluate(() => {
+    setTimeout(() => dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })));
+  });
   await page.locator("#enter:visible").waitFor();
   await shows(page, { "#views": "", "#view": false });
 });

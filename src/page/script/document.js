@@ -7,8 +7,8 @@ import { jsonPieces } from "./request.js";
 
 /**
  * @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field
- * @typedef {import("./answer.js").Told & { next?: (HTMLElement | string | false | null | 0)[], onCopied?: () => void }} Shown
- *   What the answer shows, what can follow, and what happens once it is copied.
+ * @typedef {import("./answer.js").Told & { next?: (HTMLElement | string | false | null | 0)[], onCopied?: () => void }}
+ *   Shown What the answer shows, what can follow, and what happens once it is copied.
  */
 
 /** All elements that match. @param {string} selector @returns {HTMLElement[]} */

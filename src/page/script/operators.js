@@ -21,7 +21,7 @@ import {
   write,
 } from "./document.js";
 import { toldOf } from "./answer.js";
-import { buildRequest, exchange, freshKey, targetOf } from "./request.js";
+import { buildRequest, exchange, freshKey } from "./request.js";
 import {
   bodyOf,
   cellOf,
@@ -36,6 +36,7 @@ import {
   printsUsed,
   rowsIn,
   valueAt,
+  wordsFor,
 } from "./views.js";
 
 /**
@@ -43,6 +44,7 @@ import {
  * @typedef {import("./views.js").Form} Form
  * @typedef {import("./views.js").Place} Place
  * @typedef {import("./views.js").Row} Row
+ * @typedef {Readonly<Record<string, string>>} Values By name.
  */
 
 /**
@@ -187,8 +189,8 @@ export function drawFilters({ list, query }) {
 export function filter() {
   const { place } = desk;
   if (!place) return;
-  const target = { base: "", method: "", path: pathWith(place.list.path, place.params), type: "", key: "" };
-  const hash = `#${targetOf(buildRequest(target, valuesOf("#filters [name]")))}`;
+  const target = { base: "#", method: "", path: pathWith(place.list.path, place.params), type: "", key: "" };
+  const hash = buildRequest(target, valuesOf("#filters [name]")).url;
   if (hash === location.hash) load();
   else location.hash = hash;
 }
@@ -208,12 +210,8 @@ export function drawRows({ list: { view } }, rows) {
     const cells = columns.map((column, index) => {
       const text = cellOf(row, column);
       if (index === 0) return create("th", "", button(text, () => open(row)));
-      const cell = create(
-        "td",
-        column.kind,
-        ...column.kind === "meter" && text ? [metersOf(row, column)] : [],
-        create("span", "", text),
-      );
+      const meter = column.kind === "meter" && text ? metersOf(row, column) : "";
+      const cell = create("td", column.kind, meter, create("span", "", text));
       mark(cell, "data-label", column.label);
       mark(cell, "title", text.length > 30 && text);
       return cell;
@@ -232,11 +230,10 @@ export function metersOf(row, column) {
   const used = printsUsed(row, column);
   const strip = create("span", "prints");
   for (let index = 0; index < METER_PRINTS; index++) {
-    const print = document.querySelector("template")?.content.firstElementChild?.cloneNode(true);
-    if (print instanceof Element) {
-      mark(print, "class", index >= used ? "" : used === METER_PRINTS ? "refused" : "ok");
-      strip.append(print);
-    }
+    const print = all(".home svg")[0]?.cloneNode(true);
+    if (!(print instanceof Element)) continue;
+    mark(print, "class", index >= used ? "" : used === METER_PRINTS ? "refused" : "ok");
+    strip.append(print);
   }
   return strip;
 }
@@ -245,38 +242,39 @@ export function metersOf(row, column) {
 export function open(row) {
   const { place } = desk;
   if (!place) return;
-  const { view } = place.list;
-  const key = cellOf(row, { label: "", path: [view.key], kind: "plain", limit: [] });
-  desk.row = row;
-  write(part("subject"), key);
-  drawFacts(row);
-  const actions = formsOf(place, true).map((form) =>
-    form.view && form.path.startsWith(place.list.path)
-      ? linkTo(form.summary, pathWith(form.path, paramsOf(place, form.path, key)))
-      : actionOf(form, {
-        params: paramsOf(place, form.path, key),
-        keys: { [view.keys]: JSON.stringify([row[view.key]]) },
-      })
-  );
+  const { list: { path, view } } = place;
+  const key = wordsFor(row[view.key], "plain");
+  const keys = { [view.keys]: JSON.stringify([row[view.key]]) };
+  const actions = formsOf(place, true).map((form) => {
+    const params = paramsOf(place, form.path, key);
+    const isBelow = form.view && form.path.startsWith(path);
+    return isBelow ? linkTo(form.summary, pathWith(form.path, params)) : actionOf(form, { params, keys });
+  });
+  unfold(key, row);
   part("row-actions").replaceChildren(...actions);
-  unfold();
+  drawFacts(row);
 }
 
 /** Shows all that is known of a row. @param {Row} row */
 export function drawFacts(row) {
-  const { columns = [] } = desk.place?.list.view ?? {};
+  const [, ...columns] = desk.place?.list.view.columns ?? [];
   part("facts").replaceChildren(
-    ...columns.slice(1).map((column) =>
+    ...columns.map((column) =>
       create("div", "", create("dt", "", column.label), create("dd", column.kind, cellOf(row, column) || "–"))
     ),
   );
 }
 
-/** Shows the panel, without a form or an answer. */
-export function unfold() {
+/** Shows the panel about a row, or about an action of none. @param {string} subject @param {Row} [row] */
+export function unfold(subject, row) {
+  desk.row = row;
+  write(part("subject"), subject);
+  for (const id of ["row-actions", "facts"]) part(id).replaceChildren();
   part("call").hidden = true;
   clear();
-  showPanel();
+  panel().showModal();
+  panel().scrollTo(0, 0);
+  part("subject").focus();
 }
 
 /** The panel. */
@@ -286,37 +284,25 @@ export function panel() {
   return found;
 }
 
-/** Shows the panel, from its top. */
-export function showPanel() {
-  if (!panel().open) panel().showModal();
-  panel().scrollTo(0, 0);
-  part("subject").focus();
-}
-
 /**
- * A button that opens the form of an operation, with values that are known.
+ * A button that opens the form of an operation, with values that are known of a row.
  * @param {Form} form
- * @param {{ params?: Readonly<Record<string, string>>, keys?: Readonly<Record<string, string>> }} [known]
+ * @param {{ params: Values, keys: Values }} [known]
  */
 export function actionOf(form, known) {
   return button(form.summary, () => {
-    if (!known) {
-      desk.row = undefined;
-      write(part("subject"), form.summary);
-      for (const id of ["facts", "row-actions"]) part(id).replaceChildren();
-      unfold();
-    }
-    choose(form, { ...desk.place?.params, ...known?.params }, known?.keys ?? {});
+    if (!known) unfold(form.summary);
+    choose(form, { ...desk.place?.params, ...known?.params }, known?.keys);
   });
 }
 
 /**
  * Shows the form of an operation. A change begins with what its row has.
  * @param {Form} form
- * @param {Readonly<Record<string, string>>} params
- * @param {Readonly<Record<string, string>>} keys
+ * @param {Values} params
+ * @param {Values} [keys]
  */
-export function choose(form, params, keys) {
+export function choose(form, params, keys = {}) {
   if (isBusy() || !mayDiscard()) return;
   const path = pathWith(form.path, params);
   desk.form = { ...form, path };
@@ -336,10 +322,10 @@ export function choose(form, params, keys) {
     }),
   );
   write(part("send"), form.method === "DELETE" ? "Delete" : "Send");
-  const [first = part("send")] = fields("#inputs [name]");
-  first.focus();
+  const [first] = fields("#inputs [name]");
+  (first ?? part("send")).focus();
   part("call").scrollIntoView();
-  if (form.method === "GET" && fields("#inputs [name]").length === 0) send();
+  if (form.method === "GET" && !first) send();
 }
 
 /** Sends the form, and shows the answer. Until it is there, nothing else can be done, because it may have a key. */
@@ -404,7 +390,7 @@ export function start() {
   on("forget", "click", () => location.reload());
   on("close", "click", () => panel().close());
   // Whatever closes the panel, it opens again if it must stay.
-  on("panel", "close", () => isBusy() || !mayDiscard() ? showPanel() : clear());
+  on("panel", "close", () => isBusy() || !mayDiscard() ? panel().showModal() : clear());
   document.addEventListener("copy", () => `${getSelection()}`.includes(desk.newKey) && noteCopied());
   addEventListener("beforeunload", (event) => desk.newKey && event.preventDefault());
   addEventListener("hashchange", () => (panel().close(), go()));

@@ -42,6 +42,11 @@ export function pathWith(path, params) {
   return path.replaceAll(/\{(\w+)\}/g, (param, name) => params[name] ?? param);
 }
 
+/** The parameter of a path that tells a row of the list at another path. @param {string} list @param {string} path */
+export function rowParamOf(list, path) {
+  return path.startsWith(list) ? /^\/\{(\w+)\}/.exec(path.slice(list.length))?.[1] : undefined;
+}
+
 /**
  * The parameters of a row's operations, encoded: those of its list, and its own.
  * @param {Place} place
@@ -49,7 +54,7 @@ export function pathWith(path, params) {
  * @param {string} key
  */
 export function paramsOf({ list, params }, path, key) {
-  const [, own] = /^\/\{(\w+)\}/.exec(path.slice(list.path.length)) ?? [];
+  const own = rowParamOf(list.path, path);
   return own === undefined ? params : { ...params, [own]: encoded(key) };
 }
 
