@@ -1,15 +1,7 @@
 import { monotonicNow, msBetween, SECOND } from "../base/mod.ts";
 import type { Transactions } from "../engine/mod.ts";
 import { bearerToken, isGone } from "../web/headers.ts";
-import {
-  allowOf,
-  ApiError,
-  ConcurrencyLimit,
-  createResponse,
-  ERRORS,
-  invalidRequest,
-  readJsonObject,
-} from "../web/mod.ts";
+import { allowOf, ApiError, createResponse, ERRORS, invalidRequest, readJsonObject } from "../web/mod.ts";
 import { ACCESS, type Call, needsToken, type Operation, requireScope } from "../service/mod.ts";
 import { invalidApiKey } from "../accounts/api_key.ts";
 import { ACCOUNT_SUSPENDED, type Realm, SUSPENDED, unauthorizedIn } from "../accounts/bearer.ts";
@@ -19,6 +11,7 @@ import { type Arrival, createSuggester } from "./arrival.ts";
 import type { Budget, InFlight } from "./in_flight.ts";
 import { createRefusals } from "./limit_responses.ts";
 import { hostFault } from "./target.ts";
+import { WaitingPlaces } from "./waiting_places.ts";
 
 /**
  * A step that may respond to an admitted request. If it returns undefined, the next one may.
@@ -66,9 +59,6 @@ export interface HandlingOptions {
   /** The time, in ms since the epoch. */
   readonly clock: () => number;
 }
-
-/** How many requests may be idle, and how many of one account. */
-export const IDLE_LIMITS = { all: 1_000, ofAccount: 10 } as const;
 
 /** A handler did not do its part. */
 export class HandlerFault extends Error {
@@ -148,9 +138,7 @@ function createWaits(
     "admissions" | "realm" | "inFlight" | "clock"
   >,
 ): Waits {
-  const { all, ofAccount } = IDLE_LIMITS;
-  const ofThis = `requests of this account are waiting: ${ofAccount} can at a time`;
-  const waiting = new ConcurrencyLimit(all, "requests are waiting", () => ofAccount, ofThis);
+  const places = new WaitingPlaces();
 
   return {
     async readBody(arrival, rules, budget) {
@@ -161,8 +149,11 @@ function createWaits(
     },
     async idle(arrival, wait, budget) {
       const began = monotonicNow();
-      const { signal } = arrival.request;
-      const waited = waiting.run(() => inFlight.idle(budget, signal, wait), senderOf(arrival));
+      const waited = places.run(
+        senderOf(arrival),
+        arrival.request.signal,
+        (signal) => inFlight.idle(budget, signal, wait),
+      );
       const hasHappened = await notCharged(arrival, waited);
       arrival.idleMs += msBetween(began, budget.begun);
       await requireValidKey(arrival, budget);

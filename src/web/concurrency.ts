@@ -6,7 +6,6 @@ import { ApiError, ERRORS } from "./error.ts";
 export class ConcurrencyLimit {
   readonly #capacity: number;
   readonly #what: string;
-  readonly #whatOfOwner: string;
   readonly #shareOf: (owner: string, free: number) => number;
   #running = 0;
   /** Number of running tasks by owner. */
@@ -14,17 +13,15 @@ export class ConcurrencyLimit {
 
   /**
    * `what` follows "Too many" in the error message. `shareOf` returns the maximum number of tasks of an owner while
-   * `free` more tasks can run; by default an owner may have all. `whatOfOwner` is `what` of an owner who has that many.
+   * `free` more tasks can run; by default an owner may have all.
    */
   constructor(
     capacity: number,
     what: string,
     shareOf: (owner: string, free: number) => number = () => capacity,
-    whatOfOwner: string = what,
   ) {
     this.#capacity = capacity;
     this.#what = what;
-    this.#whatOfOwner = whatOfOwner;
     this.#shareOf = shareOf;
   }
 
@@ -35,9 +32,7 @@ export class ConcurrencyLimit {
    */
   requireRoom(owner = ""): void {
     const free = this.#capacity - this.#running;
-    if (free <= 0) throw tooMany(this.#what);
-    if (this.#ownedBy(owner) < this.#shareOf(owner, free)) return;
-    throw tooMany(this.#whatOfOwner);
+    if (free <= 0 || this.#ownedBy(owner) >= this.#shareOf(owner, free)) throw tooMany(this.#what);
   }
 
   /**
@@ -133,6 +128,7 @@ export class Semaphore {
   }
 }
 
-function tooMany(what: string): ApiError {
+/** The error of a request for which there is no room. `what` follows "Too many" in its message. */
+export function tooMany(what: string): ApiError {
   return new ApiError(ERRORS.overloaded, `Too many ${what}. Try again shortly.`, { "retry-after": "1" });
 }

@@ -55,7 +55,7 @@
  * @module
  */
 export { readJsonObject } from "./body.ts";
-export { ConcurrencyLimit, Semaphore } from "./concurrency.ts";
+export { Semaphore, tooMany } from "./concurrency.ts";
 export {
   ApiError,
   codeOf,

@@ -168,7 +168,7 @@ Deno.test("stop answers requests that wait at once, and asks their clients to co
   assertEquals((await late).status, 503);
 });
 
-Deno.test("requests that wait are ten of an account and a thousand in all, take no other's place, and are not charged else", async () => {
+Deno.test("requests that wait are ten of an account and a thousand in all, give places to accounts with fewer, and are not charged else", async () => {
   await using room = await WaitingRoom.start({
     inFlight: new InFlight({
       ...{ capacity: 1, monitoring: 1, budgetMs: 5_000, stopMs: 3_000, quietMs: 500, maxQuietMs: 2_000 },
@@ -199,11 +199,20 @@ Deno.test("requests that wait are ten of an account and a thousand in all, take 
   for (const key of keys.slice(1, 100)) {
     for (let count = 0; count < 10; count++) begin(key), await room.time.advance(0);
   }
+  const ended: number[] = [];
+  for (const [index, response] of waiting.entries()) response.then(() => ended.push(index));
   const [last = ""] = keys.slice(100);
-  await assertError(await wait(last), 503, "overloaded", /waiting\. Try again/);
+  for (let count = 0; count < 9; count++) begin(last), await room.time.advance(0);
+  // Nine accounts have each given the place of their oldest request to one that had none.
+  assertEquals(ended.map((index) => index % 10), Array(9).fill(0));
+  const page = await (await waiting[0])?.json();
+  assertEquals(page, { changes: [], cursor: cursors.get(room.ann), more: false });
+  for (const key of [last, room.ann]) {
+    await assertError(await wait(key), 503, "overloaded", /requests are waiting\. Try again/);
+  }
   await room.time.advance(20_000);
   assertEquals(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]));
-  assertEquals(waiting.length, 1_000);
+  assertEquals(waiting.length, 1_009);
 });
 
 Deno.test("a closed connection gives up the place of its request that waits", async () => {
