@@ -79,7 +79,8 @@ export function formsOf(operations: readonly DeclaredOperation[]): Form[] {
   });
   return forms.map((form) => {
     // The list that it is about has the longest path with which its own begins.
-    const [list] = listsIn(forms).filter(({ id, path }) => id !== form.id && isBelow(path, form.path))
+    const [list] = listsIn(forms)
+      .filter(({ id, path }) => id !== form.id && `${form.path}/`.startsWith(`${path}/`))
       .toSorted((one, other) => other.path.length - one.path.length);
     if (!list) return form;
     const isOfRow = rowParamOf(list.path, form.path) !== undefined ||
@@ -88,20 +89,15 @@ export function formsOf(operations: readonly DeclaredOperation[]): Form[] {
   });
 }
 
-/** Whether a path is another one, or begins with it. */
-function isBelow(other: string, path: string): boolean {
-  return `${path}/`.startsWith(`${other}/`);
-}
-
 function formOf(operation: DeclaredOperation): Form {
   const { id, method, path, summary, description = "", confirm, answers, body } = operation;
   const [example] = body ? resolved(body).examples ?? [] : [];
-  const [isRead, isDeletion] = [method === "GET", method === "DELETE"];
   return {
     ...{ id, method, path, summary, description },
-    confirm: confirm ?? (isDeletion ? `${summary}: this cannot be undone. Continue?` : ""),
+    confirm: confirm ?? (method === "DELETE" ? `${summary}: this cannot be undone. Continue?` : ""),
     type: bodyTypeOf(operation),
-    inputs: inputsOf(operation).filter(({ name, place }) => !(isRead && place === "query" && name === PAGING))
+    inputs: inputsOf(operation)
+      .filter(({ name, place }) => !(method === "GET" && place === "query" && name === PAGING))
       .map((input) => inputOf(input, valueAt(example, [input.name]))),
     answers: Object.fromEntries(
       Object.entries(answers).map(([status, { description }]) => [status, description]),
@@ -114,15 +110,11 @@ function inputOf({ name, place, isRequired, schema }: InputMember, example: unkn
   const types = [schema.type ?? []].flat();
   const choices = types.includes("boolean") ? ["true", "false"] : schema.enum ?? [];
   const isText = place !== "body" || types.includes("string");
-  const usual = schema.default ?? (isText ? undefined : example);
+  const usual = schema.default ?? (isText ? undefined : example) ?? (isRequired ? "required" : "");
   return {
     ...{ name, place },
     choices: choices.filter((choice) => choice !== null),
-    absent: usual === undefined
-      ? isRequired ? "required" : ""
-      : typeof usual === "string"
-      ? usual
-      : stringifyJson(usual),
+    absent: typeof usual === "string" ? usual : stringifyJson(usual),
     isText,
     isNullable: types.includes("null"),
   };
