@@ -115,10 +115,9 @@ function rotateKey(
     description: "Creates a new first key. The key of this request stays valid for `graceSeconds`, " +
       `${GRACE_SECONDS} by default. So if the response is lost, you can send the request again with the same key. The ` +
       "lost key then stops working, and the grace period starts again. Added keys stay, and the response lists them. If a " +
-      "key has leaked, set `graceSeconds` to 0: every earlier key and every added one stops working immediately, and " +
-      "`previousKeyExpiresAt` is null. A key that is replaced with a grace can still rotate, so only 0 ends the access of " +
-      "a thief. If that response is lost, the account may be left without a key, and only the operator can make a new " +
-      `one. A rotation does not reset usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if ` +
+      "key has leaked, set `graceSeconds` to 0: every earlier key and every added one stops working immediately. With a " +
+      "grace, the old key can still rotate, so a thief keeps access. If the response to 0 is lost, only the operator can " +
+      `make a new key. A rotation does not reset usage. An account can rotate its key ${MAX_ROTATIONS} times per UTC hour, even if ` +
       "its limits are used up or it is banned; then nothing is charged. An Idempotency-Key is rejected.",
     confirm:
       "This makes a new key, and your key stops working soon. If graceSeconds is 0, it stops working now, and " +

@@ -78,8 +78,7 @@ export function signUpOperation(
       `can create ${HOURLY.count} accounts an hour, and all addresses together ${
         DAILY.count.toLocaleString("en")
       } a day. The limit ` +
-      "headers describe the hourly limit, or the limit that refused the request. Do not send an Idempotency-Key: it is " +
-      "rejected, because API keys are not stored.",
+      "headers describe the hourly limit, or the limit that refused the request. An Idempotency-Key is rejected.",
     isExtension: true,
     headers: NO_IDEMPOTENCY_KEY,
     body: CREATION,

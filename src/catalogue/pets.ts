@@ -7,7 +7,7 @@ const FIELDS = {
   name: nameText(255, "The animal's name"),
   categoryId: int64({
     description:
-      "Identifier of the category the animal belongs to, stored exactly. JavaScript rounds integers beyond 2^53, unless you read them with `JSON.parse(text, (key, value, { source }) => key === 'categoryId' ? BigInt(source) : value)`.",
+      "Identifier of the category the animal belongs to, stored exactly. `JSON.parse` of JavaScript rounds integers beyond 2^53.",
   }),
   status: optional(
     named("PetStatus", oneOf(PET_STATUSES, { description: "Availability status" })),

@@ -41,8 +41,7 @@ const MAX_WAIT = 20;
 const DESCRIPTION =
   "Returns what was created, updated and deleted after the cursor `after`, in the order of the changes, but not the items: " +
   "read those, as they are now. What was changed together is in one response, which can make it longer than `limit`. " +
-  "Without `after`, there are no changes, and `cursor` is that of now: take it first, then list all items, then follow " +
-  "the feed, and nothing is missed.";
+  "Take the cursor of now, list all items, then follow the feed: nothing is missed.";
 
 const DAYS = { days: integer(0, MAX_DAYS, { description: "For how many days changes are kept; 0 is off" }) };
 const EXAMPLE_DAYS = { days: 7 };
@@ -114,7 +113,7 @@ export function changeOperations(changes: ChangeStore): Operation[] {
     summary: "Follow the changes of items",
     description:
       `${DESCRIPTION} A key that is restricted to collections sees only their changes. With \`wait\`, a response without ` +
-      "changes is sent only after that time: as soon as there are some, further ones are gathered for a second.",
+      "changes is sent only after that time, and one with changes a second after the first of them.",
     query: {
       ...LISTING.query,
       wait: optional(

@@ -53,7 +53,8 @@ export function guideText(options: PageOptions, left: readonly string[] = []): s
       `The base URL is \`${base}${BASE_PATH}\`. Tools read [openapi.json](${publicUrl}${BASE_PATH}/openapi.json), an ` +
       "OpenAPI 3.1 document.",
     host: publicUrl ? "" : `In the commands, replace THIS_HOST with the host of this page.`,
-    "sign-up": command(signUp) ?? "Here, sign-up is closed. Operators run `deno task accounts create`.",
+    "sign-up": command(signUp) ??
+      "Here, sign-up is closed: ask the operator of the service for a key, who runs `deno task accounts create`.",
     call: command(list),
     keys: `This is a ${environment} service: its keys begin with \`${keyStart(keyPrefix, environment)}\`.`,
     plans: [
