@@ -1,41 +1,29 @@
 // The console, before its script starts: a form for a key, the prints, and a form for each operation's requests.
+import { keyStart } from "../accounts/api_key.ts";
+import { planOf } from "../accounts/plans.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
+import type { PageOptions } from "./guide.ts";
 import { type Html, html } from "./html.ts";
 import { perPrint } from "./script/limits.js";
+import { count } from "./script/request.js";
 
 /** Kinds of prints, in the order of the legend. */
-const LEGEND = Object.entries({
-  refused: "refused",
-  ok: "ok",
-  bad: "failed",
-  other: "by others",
-});
-
-/** Options of {@linkcode consoleSection}. */
-export interface ConsoleOptions {
-  /** Prefix of the service's URLs; empty for the page's own origin. */
-  readonly base: string;
-  /** How its API keys begin. */
-  readonly keyStart: string;
-  readonly signUpIsOpen: boolean;
-  /** The limit per minute of the plan that a new account gets. */
-  readonly limit: number;
-}
+const LEGEND = [["refused", "refused"], ["ok", "ok"], ["bad", "failed"], ["other", "by others"]] as const;
 
 /** The console. The first operation of the reference must be a list: it is the first call, and the race repeats it. */
-export function consoleSection({ base, keyStart, signUpIsOpen, limit }: ConsoleOptions): Html {
+export function consoleSection({ publicUrl = "", environment, signUpIsOpen, catalogue }: PageOptions): Html {
+  const { minute } = planOf(catalogue.plans, {}).limits;
+  const form = signUpIsOpen ? "make" : "paste";
   return html`
-    <section id="console" class="scripted" aria-label="Console" data-base="${base}" data-form="${signUpIsOpen
-      ? "make"
-      : "paste"}"
-      data-limit="${limit}">
-      ${keyForm(keyStart, signUpIsOpen)}
+    <section id="console" class="scripted" aria-label="Console" data-base="${publicUrl}" data-form="${form}"
+      data-limit="${minute}">
+      ${keyForm(keyStart(catalogue.keyPrefix, environment), signUpIsOpen)}
       <div id="strip">
-        ${prints(limit)}
+        ${prints(minute)}
         <div id="refused"></div>
-        <p id="ahead">Request ${(limit + 1).toLocaleString("en")} would land here, refused.</p>
+        <p id="ahead">Request ${count(minute + 1)} would land here, refused.</p>
         <p id="legend">${LEGEND.map(([kind, text]) =>
-          html`<span hidden><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`
+          html`<span><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`
         )}<span id="per"></span><span id="pointed"></span></p>
         <div class="row">
           <p><b id="left"></b><span id="reset"></span></p>
@@ -51,7 +39,7 @@ export function consoleSection({ base, keyStart, signUpIsOpen, limit }: ConsoleO
         <p id="deprecated" class="small"></p>
         <details id="code">
           <summary>As code</summary>
-          <pre id="sample" class="copyable"></pre>
+          <pre id="sample"></pre>
         </details>
       </form>
       ${answerSection()}
@@ -116,8 +104,7 @@ function keyForm(prefix: string, signUpIsOpen: boolean): Html {
         <p id="key-note"></p>
         <button type="button" class="link" data-form="paste" data-when="make">I have a key</button>
         <button type="button" id="to-make" class="link" data-form="make" data-when="paste"
-          ${!signUpIsOpen &&
-            html`hidden`}>Make a key</button>
+          ${!signUpIsOpen && html`hidden`}>Make a key</button>
         <button type="button" class="link" data-form="paste" data-when="held">Use another</button>
       </div>
     </form>

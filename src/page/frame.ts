@@ -29,7 +29,7 @@ export function assets(sheets: readonly string[], modules: readonly object[]): A
     sheet.replaceAll(/\/\*[^]*?\*\/|;?\s*(?=})|\n\s*|(?<=[:,;{}>]) | (?=[{>])/g, "")
   );
   const script = modules.flatMap((module) => Object.entries(module).map(declared));
-  return { style: PALETTE + style.join(""), script: [...script, "start();"].join("\n") };
+  return { style: PALETTE + style.join(""), script: [...script, "start();"].join("") };
 }
 
 /** Reads a file while its module loads, because the service then gives up its access to files. */
@@ -37,16 +37,29 @@ export function read(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
+/** A literal of a script without templates in templates, which stays as it is, or a sign and the spaces around it. */
+const LITERAL_OR_SIGN =
+  /("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|\/(?! )(?:\\.|\[(?:\\.|[^\]\\])*]|[^/\\[\n])+\/)|\s*([=<>!&|?:;,+*{}()[\]-]+)\s*/g;
+
 /** A function, without what it does not need, or a constant, as a script declares it. */
 function declared([name, value]: [name: string, value: unknown]): string {
-  if (typeof value !== "function") return `const ${name} = ${JSON.stringify(value)};`;
-  const lines = String(value).split("\n").map((line) => line.trim().replace(/^(?:\/\/.*|\/\*\*.*\*\/)$/, ""));
-  return lines.join("\n").replaceAll(/[,;]?\n+(?=[}\])])|(?<=[{;,(])\n+|(?<=\n)\n/g, "");
+  if (typeof value !== "function") return `const ${name}=${JSON.stringify(value)};`;
+  const code = String(value).replaceAll(/^ *(?:\/\/.*|\/\*\*.*\*\/)$/gm, "");
+  return code.replaceAll(/[,;]?\n\s*(?=[}\])])/g, "").replaceAll(LITERAL_OR_SIGN, "$1$2");
 }
 
 /** End tags that HTML does not need, and spaces. */
 const UNNEEDED =
-  /<\/(?:li|d[dt]|t[dhr]|thead|tbody)>|<\/p>(?=\n*<(?:p|ul|dl|pre|table|h\d|article|section|div)\b)|(?<=>)\n+(?=<)| (?=>)/g;
+  /<\/(?:li|d[dt]|t[dhr]|thead|tbody)>|<\/p>(?=\n*<(?:\/(?!a)|p|ul|dl|pre|table|h\d|article|section|div|details)\b)|(?<=>)\n+(?=<)| (?=>)/g;
+
+/** A text, or a value of an attribute, without quotes and escaped quotes that it does not need. */
+function unescaped(piece: string): string {
+  const [, word] = /^"([\w#./-]+)"$/.exec(piece) ?? [];
+  if (word !== undefined) return word;
+  if (piece.startsWith(">")) return piece.replaceAll("&quot;", '"');
+  const isEscaped = piece.includes("&quot;") && !piece.includes("'");
+  return isEscaped ? `'${piece.slice(1, -1).replaceAll("&quot;", '"')}'` : piece;
+}
 
 /** A page with this content. */
 export function frame(
@@ -55,38 +68,26 @@ export function frame(
     readonly body: Content;
   },
 ): string {
-  // A quote need not be escaped in text, nor between the other quotes.
-  const short = `${html`${body}`}`.replaceAll(UNNEEDED, "").replaceAll(
-    /="([^"']*)"|="[^"]*"|>[^<]+/g,
-    (piece, value = "") => {
-      const isNeeded = piece.startsWith("=") && !value.includes("&quot;");
-      return isNeeded ? piece : (value ? `='${value}'` : piece).replaceAll("&quot;", '"');
-    },
-  );
+  const short = `${html`${body}`}`.replaceAll(UNNEEDED, "").replaceAll(/(?<==)"[^"]*"|>[^<]+/g, unescaped);
   const page = html`
     <!doctype html>
     <html lang="en">
-      <head>
-        <meta charset="utf-8">
-        <meta name="viewport" content="width=device-width, initial-scale=1">
-        <meta name="description" content="${description}">
-        <title>${title}</title>
-        <link rel="icon" href="data:image/svg+xml,${ICON}">
-        <style>${new Html(style)}</style>
-      </head>
-      <body>
-        <svg class="quiet" aria-hidden="true">
-          <symbol id="print" viewBox="4 4 24 24">
-            ${PRINT_HTML}
-            <path class="cross" d="M8 8l16 16m0-16L8 24"/>
-          </symbol>
-        </svg>
-        <a class="skip" href="#content">Skip to the content</a>
-        ${new Html(short)}
-        <p id="news" class="quiet" role="status"></p>
-        <script type="module">${new Html(script)}</script>
-      </body>
-    </html>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="description" content="${description}">
+    <title>${title}</title>
+    <link rel="icon" href="data:image/svg+xml,${ICON}">
+    <style>${new Html(style)}</style>
+    <svg class="quiet" aria-hidden="true">
+      <symbol id="print" viewBox="4 4 24 24">
+        ${PRINT_HTML}
+        <path class="cross" d="M8 8l16 16m0-16L8 24"/>
+      </symbol>
+    </svg>
+    <a class="quiet" href="#content">Skip to the content</a>
+    ${new Html(short)}
+    <p id="news" class="quiet" role="status"></p>
+    <script type="module">${new Html(script)}</script>
   `;
   return `${page}\n`;
 }

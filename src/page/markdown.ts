@@ -49,18 +49,17 @@ function block(text: string, fillings: Fillings): Content {
   if (text.startsWith("|")) return table(text, fillings);
   if (!text.startsWith("- ")) return html`<p>${inline(text, fillings.links)}</p>`;
   const [, ...items] = text.split(/^- /m);
-  return html`<ul>${items.map((item) => html`<li>${inline(item.trim(), fillings.links)}</li>`)}</ul>`;
+  return html`<ul>${items.map((item) => html`<li>${inline(item, fillings.links)}</li>`)}</ul>`;
 }
 
 /** A table. The first cell of each row names it. */
 function table(text: string, { links }: Fillings): Html {
   const [head = [], , ...rows] = text.split("\n").map((line) => line.split("|").slice(1, -1));
-  const heads = head.map((cell) => html`<th>${inline(cell.trim(), links)}</th>`);
-  const body = rows.map(([name = "", ...cells]) =>
-    html`<tr><th scope="row">${name.trim()}</th>${
-      cells.map((cell) => html`<td>${inline(cell.trim(), links)}</td>`)
-    }</tr>`
-  );
+  const heads = head.map((cell) => html`<th>${inline(cell, links)}</th>`);
+  const body = rows.map(([name = "", ...cells]) => {
+    const others = cells.map((cell) => html`<td>${inline(cell, links)}</td>`);
+    return html`<tr><th scope="row">${name.trim()}</th>${others}</tr>`;
+  });
   return html`
     <table>
       <thead>
@@ -71,24 +70,23 @@ function table(text: string, { links }: Fillings): Html {
   `;
 }
 
-/** A sentence with code, bold text and links. */
+/** A sentence with code, bold text and links, in one line. */
 export function inline(text: string, links: Fillings["links"] = {}): Content {
+  const line = text.trim().replaceAll(/\s+/g, " ");
   let end = 0;
-  const pieces = [...text.matchAll(INLINE)].flatMap(
+  const pieces = [...line.matchAll(INLINE)].flatMap(
     ({ 0: all, 1: code, 2: bold, 3: label = "", 4: target = "", index }) => {
-      const before = text.slice(end, index);
+      const before = line.slice(end, index);
       end = index + all.length;
       if (code !== undefined) return [before, html`<code>${code}</code>`];
       if (bold !== undefined) return [before, html`<b>${inline(bold, links)}</b>`];
       return [before, html`<a href="${links[target] ?? target}">${inline(label, links)}</a>`];
     },
   );
-  return [...pieces, text.slice(end)];
+  return [...pieces, line.slice(end)];
 }
 
 /** Text that the script makes ready to copy. */
 export function copyable(text: Content, attributes?: Content): Html {
-  return html`
-    <pre class="copyable" ${attributes}>${text}</pre>
-  `;
+  return html`<pre ${attributes}>${text}</pre>`;
 }

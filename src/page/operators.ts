@@ -7,6 +7,7 @@ import { type Assets, assets, frame, home, read } from "./frame.ts";
 import { html } from "./html.ts";
 import * as answering from "./script/answer.js";
 import * as documenting from "./script/document.js";
+import * as forming from "./script/form.js";
 import * as operating from "./script/operators.js";
 import * as requesting from "./script/request.js";
 import * as viewing from "./script/views.js";
@@ -67,7 +68,7 @@ const METER = "used";
 const PAGING = "cursor";
 /** The style and the script of the operators' page. */
 export const OPERATORS_ASSETS: Assets = assets([read("page.css"), read("operators.css")], [
-  ...[requesting, answering, viewing, documenting, operating],
+  ...[requesting, answering, viewing, documenting, forming, operating],
 ]);
 
 /** What the page shows: operators' operations as forms, and those that answer a list as views. */

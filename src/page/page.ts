@@ -2,8 +2,6 @@
 import type { DeclaredOperation } from "../web/mod.ts";
 import { errorsOfAll } from "../web/openapi.ts";
 import { BASE_PATH, PROXY_ERRORS } from "../service/mod.ts";
-import { keyStart } from "../accounts/api_key.ts";
-import { planOf } from "../accounts/plans.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
 import { consoleSection } from "./console.ts";
 import { type Assets, assets, frame, home, read } from "./frame.ts";
@@ -14,6 +12,7 @@ import { errorList, referenceSection, sampleOf } from "./reference.ts";
 import * as answering from "./script/answer.js";
 import * as consoling from "./script/console.js";
 import * as documenting from "./script/document.js";
+import * as forming from "./script/form.js";
 import * as limits from "./script/limits.js";
 import * as printing from "./script/prints.js";
 import * as referring from "./script/reference.js";
@@ -24,7 +23,7 @@ import * as sampling from "./script/sample.js";
 export const CHANGES: string = read("../CHANGES.md");
 /** The style and the script of the page. */
 export const ASSETS: Assets = assets([read("page.css")], [
-  ...[requesting, sampling, limits, answering, documenting, referring, printing, consoling],
+  ...[requesting, sampling, limits, answering, documenting, forming, referring, printing, consoling],
 ]);
 
 /**
@@ -32,9 +31,9 @@ export const ASSETS: Assets = assets([read("page.css")], [
  * writes into the samples. So the page is the same for every host.
  */
 export function renderPage(options: PageOptions): string {
-  const { publicUrl = "", catalogue, environment, signUpIsOpen, version, securityContact } = options;
+  const { publicUrl = "", catalogue, version, securityContact } = options;
   const operations = clientsOperations(options);
-  const { title, plans, keyPrefix } = catalogue;
+  const { title } = catalogue;
   const sections = guideOf(operations, options);
   // Start and Authentication precede the operations.
   const [before, after] = [sections.slice(0, 2), sections.slice(2)];
@@ -44,15 +43,10 @@ export function renderPage(options: PageOptions): string {
       <button type="button" popovertarget="contents">Contents</button>
       <a class="scripted" href="#console">Console</a>
     </header>
-    ${contents(title, operations, after)}
+    ${contents(title, operations, { before, after })}
     <main id="content" tabindex="-1">
       ${hero(title, publicUrl)}
-      ${consoleSection({
-        base: publicUrl,
-        keyStart: keyStart(keyPrefix, environment),
-        signUpIsOpen,
-        limit: planOf(plans, {}).limits.minute,
-      })}
+      ${consoleSection(options)}
       <div class="text">
         ${before.map(section)}
         ${referenceSection(operations, baseOf(options))}
@@ -83,9 +77,17 @@ function hero(title: string, publicUrl: string): Html {
   `;
 }
 
+/** The sections of the guide that precede the operations, and the others. */
+type Parts = Readonly<Record<"before" | "after", readonly Section[]>>;
+
 /** The contents: a column, or a popover on narrow screens. */
-function contents(title: string, operations: readonly DeclaredOperation[], guide: readonly Section[]): Html {
+function contents(
+  title: string,
+  operations: readonly DeclaredOperation[],
+  { before, after }: Parts,
+): Html {
   const entry = (id: string, text: Content) => html`<li><a href="#${id}">${text}</a></li>`;
+  const entries = (sections: readonly Section[]) => sections.map(({ id, title }) => entry(id, title));
   const group = (name: string, entries: readonly Html[]) =>
     html`
       <div>
@@ -101,17 +103,15 @@ function contents(title: string, operations: readonly DeclaredOperation[], guide
       ${home(title)}
       <input id="filter" type="search" class="scripted" placeholder="Search: /" aria-label="Search" aria-keyshortcuts="/">
       <p id="found" class="small" role="status"></p>
-      <ul>${entry("start", "Start")}${entry("authentication", "Authentication")}</ul>
+      <ul>${entries(before)}</ul>
       ${groups}
-      ${group("Guide", guide.map(({ id, title }) => entry(id, title)))}
+      ${group("Guide", entries(after))}
     </nav>
   `;
 }
 
 function section({ id, title, content }: Section): Html {
-  return html`
-    <section id="${id}"><h2>${title}</h2>${content}</section>
-  `;
+  return html`<section id="${id}"><h2>${title}</h2>${content}</section>`;
 }
 
 /** The guide, with samples and errors that the console uses. */

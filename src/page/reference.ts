@@ -18,12 +18,6 @@ import { FRESH, KEY_PLACEHOLDER, sample } from "./script/sample.js";
 /** A description, and the named ones that it refers to. */
 type Described = Pick<Schema, "json" | "definitions" | "ignored">;
 
-/** What a part of the reference needs: the prefix of URLs, and the descriptions that stand above. */
-interface Context {
-  readonly base: string;
-  readonly told: Set<string>;
-}
-
 /** Its headers are those of the 200. */
 const NOT_MODIFIED = "304";
 /** Titles of the places of parameters. */
@@ -31,37 +25,33 @@ const PLACES = [["path", "Path"], ["query", "Query"], ["header", "Headers"]] as 
 
 /** The operations by tag. */
 export function referenceSection(operations: readonly DeclaredOperation[], base: string): Html {
-  const context = { base, told: new Set<string>() };
+  const told = new Set<string>();
   const groups = [...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, own]) =>
     html`
       <h2>${tag?.name}</h2>
       <p>${tag?.description}.</p>
-      ${own.map((operation) => article(operation, context))}
+      ${own.map((operation) => article(operation, base, told))}
     `
   );
   return html`<section id="operations" aria-label="Operations">${groups}</section>`;
 }
 
-function article(operation: DeclaredOperation, { base, told }: Context): Html {
-  const { id, method, path, summary, description, deprecated, body, answers, access } = operation;
-  const { sparedPerHour, confirm, endsKey } = operation;
+/** An operation. A description that is told already is shortened. */
+function article(operation: DeclaredOperation, base: string, told: Set<string>): Html {
+  const { id, method, path, summary, description, deprecated, body, answers } = operation;
   const needs = needsOf(operation);
   const inputs = inputsOf(operation);
-  const errors = errorsOf(operation).toSorted((one, other) => one.status - other.status);
-  const { deprecated: _, ...bare } = operation;
-  const ofAny = errorsOf({ ...bare, errors: [] });
-  const own = errors.filter((kind) => !ofAny.includes(kind));
-  const statuses = [...new Set(errors.map(({ status }) => status))].join(" ");
+  const attributes = dataOf({
+    access: operation.access.name,
+    spared: operation.sparedPerHour !== undefined && id,
+    type: bodyTypeOf(operation),
+    body: exampleOf(body),
+    question: operation.confirm,
+    ends: operation.endsKey && "yes",
+    sunset: deprecated && inWords(deprecated.sunset),
+  });
   return html`
-    <article id="${id}" data-access="${access.name}"
-      ${[
-        attribute("spared", sparedPerHour !== undefined && id),
-        attribute("type", bodyTypeOf(operation)),
-        attribute("body", exampleOf(body)),
-        attribute("question", confirm),
-        attribute("ends", endsKey && "yes"),
-        attribute("sunset", deprecated && inWords(deprecated.sunset)),
-      ]}>
+    <article id="${id}" ${attributes}>
       <h3><a href="#${id}">${summary}</a> ${deprecated && html`<em>deprecated</em>`}</h3>
       <p class="line"><b>${method}</b> <code>${path}</code></p>
       ${description && html`<p>${inline(description)}</p>`}
@@ -75,17 +65,16 @@ function article(operation: DeclaredOperation, { base, told }: Context): Html {
         fieldsOf(body, ["required", ""], told),
       ]}
       <h4>Request</h4>
-      ${sampleOf(operation, base)}
+      ${copyable(sampleTextOf(operation, base), html`data-sample`)}
       <h4>Responses</h4>
       ${Object.entries(answers).map(([status, answer], index) =>
         html`
           <details ${index === 0 && html`open`}>
-            <summary><b class="ok">${status}</b> <span data-status="${status}">${inline(
+            <summary><b>${status}</b> <span data-status="${status}">${inline(
               answer.description,
             )}</span></summary>
             ${answer.body && fieldsOf(answer.body, ["", "may be missing"], told)}
-            ${exampleOf(answer.body) &&
-              copyable(exampleOf(answer.body), html`id="${id}-${status}"`)}
+            ${exampleOf(answer.body) && copyable(exampleOf(answer.body))}
             ${status !== NOT_MODIFIED && list(
               answerHeadersOf(operation, answer).map(([name, meaning]) =>
                 row(html`<code>${name}</code> <i>header</i>`, inline(meaning))
@@ -94,23 +83,35 @@ function article(operation: DeclaredOperation, { base, told }: Context): Html {
           </details>
         `
       )}
-      <details class="errors">
-        <summary><b class="bad">${statuses}</b> Errors</summary>
-        ${list(own.map((kind) => errorRow(kind)))}
-        <p>${own.length > 0 && "And "}<a href="#errors">those of any request${body && " with a body"}</a></p>
-      </details>
+      ${errorsIn(operation)}
     </article>
   `;
 }
 
-/** A sample of the operation. The script writes it in other languages. */
-export function sampleOf(operation: DeclaredOperation, base: string, name?: string): Html {
-  const attributes = html`${
-    name && html`
-      id="${name}"
-    `
-  }data-sample="${operation.id}"`;
-  return copyable(sampleTextOf(operation, base), attributes);
+/** The statuses of all errors of an operation, and those errors that any request does not have. */
+function errorsIn(operation: DeclaredOperation): Html {
+  const errors = inOrder(errorsOf(operation));
+  const { deprecated: _, ...bare } = operation;
+  const ofAny = errorsOf({ ...bare, errors: [] });
+  const own = errors.filter((kind) => !ofAny.includes(kind));
+  return html`
+    <details class="errors">
+      <summary><b>${[...new Set(errors.map(({ status }) => status))].join(" ")}</b> Errors</summary>
+      ${list(own.map((kind) => errorRow(kind)))}
+      <p>${own.length > 0 && "And "}<a href="#errors">those of any request${operation.body &&
+        " with a body"}</a></p>
+    </details>
+  `;
+}
+
+/** Errors by their status. */
+export function inOrder(errors: readonly ErrorKind[]): ErrorKind[] {
+  return errors.toSorted((one, other) => one.status - other.status);
+}
+
+/** A sample of the operation with an id. The script writes samples in other languages. */
+export function sampleOf(operation: DeclaredOperation, base: string, id: string): Html {
+  return copyable(sampleTextOf(operation, base), html`id="${id}" data-sample="${operation.id}"`);
 }
 
 /** A request of the operation, as its example says, for curl. */
@@ -134,9 +135,9 @@ function inSample({ name, place, schema }: InputMember): string {
   return name === "Idempotency-Key" ? FRESH : "";
 }
 
-/** An attribute for the script, unless its value is empty. */
-function attribute(name: string, value: string | false | undefined): Content {
-  return value ? [html`data-${name}="${value}"`, " "] : undefined;
+/** Attributes for the script, without those that are empty. */
+function dataOf(values: Readonly<Record<string, string | false | undefined>>): Content {
+  return Object.entries(values).flatMap(([name, value]) => value ? [html`data-${name}="${value}"`, " "] : []);
 }
 
 /** Every error, with an anchor that the reference and the console link to. */
@@ -146,7 +147,7 @@ export function errorList(kinds: readonly ErrorKind[]): Content {
 
 function errorRow({ code, status, means, todo }: ErrorKind, attributes?: Content): Html {
   const term = html`<b>${status}</b> <a href="#error-${code}">${code}</a>`;
-  return row(term, [means, todo !== FIX && [" ", html`<span>${inline(todo)}</span>`]], attributes);
+  return row(term, [inline(means), todo !== FIX && [" ", html`<span>${inline(todo)}</span>`]], attributes);
 }
 
 /** Headers that the console sends unless its user clears them: it is for trying things out, so it shows mistakes. */
@@ -156,13 +157,13 @@ const SENT: Readonly<Record<string, string>> = { Prefer: "handling=strict" };
 function parameter(input: InputMember, told: Set<string>): Html {
   const { name, place, isRequired, schema } = input;
   const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum;
-  const attributes = [
-    attribute("place", place),
-    attribute("choices", choices?.join(" ")),
-    attribute("value", SENT[name]),
-    attribute("usual", inSample(input)),
-    attribute("absent", isRequired ? "required" : String(schema.default ?? "")),
-  ];
+  const attributes = dataOf({
+    place,
+    choices: choices?.join(" "),
+    value: SENT[name],
+    usual: inSample(input),
+    absent: isRequired ? "required" : String(schema.default ?? ""),
+  });
   const term = termOf(name, { json: schema, definitions: {} }, isRequired && "required");
   return row(term, noted(schema, told), attributes);
 }
@@ -205,10 +206,8 @@ function list(rows: readonly Html[]): Content {
 
 function row(term: Content, meaning: Content, attributes?: Content): Html {
   return html`
-    <div ${attributes}>
-      <dt>${term}</dt>
-      <dd>${meaning}</dd>
-    </div>
+    <dt ${attributes}>${term}</dt>
+    <dd>${meaning}</dd>
   `;
 }
 
@@ -227,15 +226,12 @@ export function typeOf(schema: Described): string {
   const low = json.minimum ?? json.minLength;
   const high = json.maximum ?? json.maxLength ?? json.maxItems;
   const unit = json.maxLength ? " characters" : json.maxItems ? " items" : "";
-  const bounds = [
-    ...(high !== undefined
-      ? [`${low === undefined ? "at most " : `${number(low)} to `}${number(high)}${unit}`]
-      : json.minimum !== undefined
-      ? [`at least ${json.minimum}`]
-      : []),
-    ...(json.default === undefined ? [] : [`default ${json.default}`]),
-  ];
-  return [values?.map(String).join(" | ") ?? [own, ...others].join(" or "), ...bounds].join(", ");
+  const bounds = high === undefined
+    ? json.minimum !== undefined && `at least ${json.minimum}`
+    : `${low === undefined ? "at most" : `${number(low)} to`} ${number(high)}${unit}`;
+  const usual = json.default !== undefined && `default ${json.default}`;
+  return [values?.map(String).join(" | ") ?? [own, ...others].join(" or "), bounds, usual].filter(Boolean)
+    .join(", ");
 }
 
 function number(value: number): string {

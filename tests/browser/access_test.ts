@@ -91,7 +91,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     assert(await page.getByText("replace THIS_HOST with the host of this page").isVisible());
     await shows(page, {
       "#first-call": true,
-      [`#${IDS.create}-201`]: true,
+      [`#${IDS.create} > [open] > pre`]: true,
       "#console": false,
       "#filter": false,
     });

@@ -33,7 +33,7 @@ export function toldOf({ call, answer }, { meaning, advice, sunset, filled, isAd
     kind: status === 429 ? "429" : `${status}`.slice(0, 1),
     head: [
       ["status", `${status || text}`],
-      ["", `${status && text ? `${text} · ` : ""}${ms} ms · ${call.method} ${targetOf(call)}`],
+      ["", [status && text, `${ms} ms`, `${call.method} ${targetOf(call)}`].filter(Boolean).join(" · ")],
     ],
     message: sentences(
       newKey &&

@@ -2,36 +2,31 @@
 /// <reference lib="dom" />
 // The console: makes a key, sends requests, shows what comes back and what is left, and races the limit.
 
-import { raceTold, stepsOf, toldOf } from "./answer.js";
+import { raceTold, sentences, stepsOf, toldOf } from "./answer.js";
 import {
   all,
-  blame,
   button,
   copyButton,
   create,
-  field,
-  fields,
   mark,
   on,
-  onSubmit,
   part,
   reveal,
   say,
   show,
   textOf,
-  valuesOf,
   write,
 } from "./document.js";
-import { outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
+import { blame, field, fields, onSubmit, valuesOf } from "./form.js";
+import { admittedOf, outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
 import { drawPrints, nameOf, startPrints } from "./prints.js";
-import { endpointOf, operations, showExample, startContents, startForms, startSamples } from "./reference.js";
+import { endpointOf, inputsOf, operations, showExample, startReference } from "./reference.js";
 import { buildRequest, duration, exchange, freshKey, targetOf } from "./request.js";
 import { FRESH, KEY_PLACEHOLDER, LANGUAGES, ORIGIN_PLACEHOLDER, sample } from "./sample.js";
 
 /**
  * @typedef {import("./request.js").Call} Call
  * @typedef {import("./request.js").Entry} Entry
- * @typedef {import("./document.js").Field} Field
  */
 
 /**
@@ -57,34 +52,29 @@ export const state = {
 
 /** Draws everything, and again each second while something counts down. */
 export function draw() {
-  const now = Date.now();
   drawKey();
   drawRequest();
   if (!state.isBusy) {
-    drawLimits(now);
-    drawWait("send", "Send", payerOf(state.operation), now);
-    drawWait("make", "Make a key and call", "address", now);
+    drawLimits();
+    drawWait("send", "Send", payerOf(state.operation));
+    drawWait("make", "Make a key and call", "address");
   }
   clearTimeout(state.timer);
+  const now = Date.now();
   const ends = [state.usage?.until ?? 0, state.bannedUntil, ...Object.values(state.waits)];
   if (Math.max(...ends) > now) state.timer = setTimeout(draw, 1_000 - now % 1_000);
-}
-
-/** The field of the form for a key. */
-export function keyField() {
-  return field(state.form === "make" ? "#name" : "#pasted");
 }
 
 export function drawKey() {
   const { form, key, isWhole, isCopied, fault } = state;
   mark(part("console"), "data-form", form);
   write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
-  const note = part("key-note");
-  write(note, fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."));
-  mark(note, "class", fault && "bad");
-  for (const other of all("#name, #pasted")) {
-    mark(other, "aria-invalid", fault !== "" && other === keyField() && "true");
-  }
+  write(
+    part("key-note"),
+    fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."),
+  );
+  mark(part("key-note"), "class", fault && "bad");
+  for (const field of all("#name, #pasted")) mark(field, "aria-invalid", fault !== "" && "true");
 }
 
 /**
@@ -116,11 +106,11 @@ export function forget() {
 
 /** Drops the key, and asks for another. @param {string} form @param {string} fault */
 export function refuse(form, fault) {
-  if (state.key !== "") forget();
+  forget();
   adopt("");
   Object.assign(state, { form, fault });
   draw();
-  keyField().focus();
+  field(form === "make" ? "#name" : "#pasted").focus();
   say(fault);
 }
 
@@ -143,14 +133,15 @@ export async function makeKey() {
   if (newKey !== "") return await callFirst();
   const isClosed = code === "sign_up_closed";
   if (isClosed) part("to-make").hidden = true;
-  const fault = status === 0 ? `${text}. ${message}` : message || "No key was made. Try again later.";
+  const fault = sentences(status === 0 && text, message) || "No key was made. Try again later.";
   refuse(isClosed ? "paste" : "make", fault);
 }
 
 export async function useKey() {
-  const key = keyField().value.trim();
+  const pasted = field("#pasted");
+  const key = pasted.value.trim();
   if (!/^[!-~]+$/.test(key)) return refuse("paste", "Paste a key: letters, digits and underscores.");
-  keyField().value = "";
+  pasted.value = "";
   forget();
   adopt(key);
   await callFirst();
@@ -261,13 +252,9 @@ export function speak(language) {
   state.language = language in LANGUAGES ? language : "curl";
   for (const choice of fields("select.link")) choice.value = state.language;
   for (const shown of all("[data-sample]")) {
-    const id = shown.dataset.sample ?? "";
-    const given = all(`#${id} [data-place]`).map((row) => {
-      const { place = "", usual: value = "" } = row.dataset;
-      return { name: row.getElementsByTagName("code")[0]?.textContent ?? "", place, value };
-    });
-    const body = { name: "body", place: "body", value: part(id).dataset.body ?? "" };
-    write(shown, sample(state.language, callOf(id, [...given, body], KEY_PLACEHOLDER)));
+    const id = shown.dataset.sample || (shown.closest("article")?.id ?? "");
+    const given = inputsOf(id).map(({ name, place, usual: value }) => ({ name, place, value }));
+    write(shown, sample(state.language, callOf(id, given, KEY_PLACEHOLDER)));
   }
   draw();
 }
@@ -279,7 +266,7 @@ export function toolsOf(code) {
     isRequest ? "the code" : "the text",
     () => isRequest ? codeOf(state.key || KEY_PLACEHOLDER) : code.textContent,
   );
-  return isRequest || code.dataset.sample ? [languages(), copying] : [copying];
+  return code.matches("#sample, [data-sample]") ? [languages(), copying] : [copying];
 }
 
 /** A choice of the language of all samples. */
@@ -296,9 +283,9 @@ export function languages() {
   return choice;
 }
 
-/** Gives these fields for an Idempotency-Key new values. @param {Iterable<Field>} fields */
-export function renew(fields) {
-  for (const field of fields) {
+/** Gives the form of an operation a new Idempotency-Key. @param {string} operation */
+export function renew(operation) {
+  for (const field of fieldsOf(operation, "[name=Idempotency-Key]")) {
     delete field.dataset.edited;
     field.value = freshKey();
   }
@@ -321,15 +308,16 @@ export function fill(operation, id, etag) {
 }
 
 /** How long a payer has to wait, in words; empty if it has not. @param {string} payer */
-export function waitOf(payer, now = Date.now()) {
-  const left = (state.waits[payer] ?? 0) - now;
+export function waitOf(payer) {
+  const left = (state.waits[payer] ?? 0) - Date.now();
   return left > 0 ? `Wait ${duration(left)}` : "";
 }
 
 /** Whether a payer has to wait. If so, says it. @param {string} payer */
 export function isWaiting(payer) {
-  if (waitOf(payer)) say(`${waitOf(payer)}.`);
-  return waitOf(payer) !== "" || state.isBusy;
+  const wait = waitOf(payer);
+  if (wait) say(`${wait}.`);
+  return wait !== "" || state.isBusy;
 }
 
 /**
@@ -337,10 +325,9 @@ export function isWaiting(payer) {
  * @param {string} id
  * @param {string} label
  * @param {string} payer
- * @param {number} now
  */
-export function drawWait(id, label, payer, now) {
-  const wait = waitOf(payer, now);
+export function drawWait(id, label, payer) {
+  const wait = waitOf(payer);
   if (wait === "" && part(id).ariaDisabled) say("You can send again.");
   mark(part(id), "aria-disabled", wait !== "" && "true");
   write(part(id), wait || label);
@@ -415,7 +402,7 @@ export async function send(operation = state.operation, call = callOf(operation)
 export function settle(entry) {
   const { operation, call: { method }, answer: { status, code, message, body, headers } } = entry;
   blame(`#form-${operation}`, entry.answer.field);
-  if (status > 0 && status < 500) renew(fieldsOf(operation, "[name=Idempotency-Key]"));
+  if (status > 0 && status < 500) renew(operation);
   const etag = headers.get("etag");
   const isItem = isAdded(entry) || (etag && (status === 201 || (status === 200 && method === "PATCH")));
   const filled = isItem ? fill(operation, JSON.parse(body).id, etag ?? "") : [];
@@ -447,7 +434,7 @@ export function showEntry(entry, filled = []) {
   const known = {
     ...{ sunset, path, filled: filled.length, isAdded: isAdded(entry), isCopied: state.isCopied },
     meaning: textOf(`#${operation} [data-status="${status}"]`),
-    advice: textOf(`#error-${code || "none"} span`),
+    advice: textOf(`#error-${code || "none"} + dd span`),
   };
   const { copiesKey, addedKey, adds, repeats, tag, cursor } = stepsOf(entry, known);
   show({
@@ -464,8 +451,8 @@ export function showEntry(entry, filled = []) {
   });
 }
 
-/** @param {number} now */
-export function drawLimits(now) {
+export function drawLimits() {
+  const now = Date.now();
   const usage = state.usage = usageAt(state.usage, now);
   const { bannedUntil, key } = state;
   const limit = Number(part("console").dataset.limit);
@@ -499,14 +486,12 @@ export async function race() {
   const call = callOf(operation, [{ name: "limit", place: "query", value: "1" }]);
   const begun = performance.now();
   await whileBusy(async () => {
-    const others = usage.limit - usage.left -
-      usage.entries.filter((entry) => outcomeOf(entry) !== "refused").length;
+    const others = usage.limit - usage.left - admittedOf(usage.entries).length;
     const entries = await Promise.all(Array.from({ length: size }, async () => {
       const entry = await run(operation, call);
       // Requests that are still under way are not those of other clients.
       const { limit, entries } = state.usage ?? usage;
-      const admitted = entries.filter((entry) => outcomeOf(entry) !== "refused").length;
-      drawPrints({ limit, entries, left: Math.max(0, limit - others - admitted) });
+      drawPrints({ limit, entries, left: Math.max(0, limit - others - admittedOf(entries).length) });
       return entry;
     }));
     const ms = Math.round(performance.now() - begun);
@@ -517,18 +502,16 @@ export async function race() {
 
 /** Starts what is interactive. The page can be read without it. */
 export function start() {
-  startSamples(toolsOf);
-  startContents();
-  startForms();
+  startReference(toolsOf);
   for (const id of operations()) {
     const link = linkTo(id);
     link.ariaLabel = `Try it: ${link.textContent}`;
     link.textContent = "Try it";
     all(`#${id} > .line`)[0]?.append(link);
+    renew(id);
   }
   const { dataset } = part("console");
   state.form = dataset.start = dataset.form ?? "";
-  for (const id of operations()) renew(fieldsOf(id, "[name=Idempotency-Key]"));
   onSubmit("key-form", () => (state.form === "make" ? makeKey() : useKey()));
   on("key-form", "input", () => (state.fault = "", draw()));
   onSubmit("call", () => send());
@@ -540,9 +523,11 @@ export function start() {
   on("race", "click", race);
   on("operation", "change", () => choose(field("#operation").value));
   for (const id of ["code", "log"]) on(id, "toggle", draw);
-  const asMarkdown = async () => await (await fetch(`${part("console").dataset.base}/docs/guide`)).text();
-  const reading = async () => (await asMarkdown()).replaceAll(ORIGIN_PLACEHOLDER, location.origin);
-  part("links").append(copyButton("", reading, { label: "Copy as Markdown" }));
+  const readGuide = async () => {
+    const response = await fetch(`${dataset.base}/docs/guide`);
+    return (await response.text()).replaceAll(ORIGIN_PLACEHOLDER, location.origin);
+  };
+  part("links").append(copyButton("", readGuide, { label: "Copy as Markdown" }));
   part("key").after(copyButton("the key", () => state.key, { onCopied: noteCopied }));
   for (const control of all("button[data-form]")) {
     control.addEventListener("click", () => mayDiscard() && refuse(control.dataset.form ?? "", ""));

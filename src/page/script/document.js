@@ -1,12 +1,11 @@
 // @ts-check
 /// <reference lib="dom" />
-// The document: changes only where something differs, so that an idle page changes nothing; fields, and an answer.
+// The document: changes only where something differs, so that an idle page changes nothing; and an answer.
 
 import { sentences } from "./answer.js";
 import { jsonPieces } from "./request.js";
 
 /**
- * @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field
  * @typedef {import("./answer.js").Told & { next?: (HTMLElement | string | false | null | 0)[], onCopied?: () => void }}
  *   Shown What the answer shows, what can follow, and what happens once it is copied.
  */
@@ -30,18 +29,6 @@ export function on(id, type, act) {
 export function part(id) {
   const [found] = all(`#${id}`);
   if (!found) throw new Error(id);
-  return found;
-}
-
-/** All fields that match. @param {string} selector @returns {Field[]} */
-export function fields(selector) {
-  return Array.from(document.querySelectorAll(selector));
-}
-
-/** The first field that matches. @param {string} selector @returns {Field} */
-export function field(selector) {
-  const [found] = fields(selector);
-  if (!found) throw new Error(selector);
   return found;
 }
 
@@ -121,42 +108,6 @@ export function copyButton(name, read, { label = "Copy", onCopied = () => {} } =
 }
 
 /**
- * Marks the field of a form that an error names, such as `lines[2].cents`; if it has none of its own, the body.
- * @param {string} form
- * @param {string} name
- */
-export function blame(form, name) {
-  const [own = ""] = name.split(/[.[]/);
-  const all = fields(`${form} [name]`);
-  const blamed = own &&
-    (all.find((field) => field.name === own) ?? all.find((field) => field.name === "body"));
-  for (const field of all) mark(field, "aria-invalid", field === blamed && "true");
-  blamed && blamed.closest("details")?.setAttribute("open", "");
-}
-
-/** What is in all fields that match. @param {string} selector */
-export function valuesOf(selector) {
-  return fields(selector).map(({ name, value, dataset: { place = "" } }) => ({ name, value, place }));
-}
-
-/**
- * Acts when a form is submitted, also by Ctrl and Enter in a text of lines. A field that changes loses its mark.
- * @param {string} form
- * @param {() => unknown} act
- */
-export function onSubmit(form, act) {
-  on(form, "submit", (event) => (event.preventDefault(), act()));
-  on(form, "input", ({ target }) => target instanceof Element && mark(target, "aria-invalid", false));
-  on(form, "keydown", (event) => {
-    if (!(event instanceof KeyboardEvent && event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
-      return;
-    }
-    event.preventDefault();
-    act();
-  });
-}
-
-/**
  * Shows an answer. Its headers are folded, and with them the body if the message says the same.
  * @param {Shown} shown
  */
@@ -181,28 +132,4 @@ export function show(
   mark(part("headers"), "hidden", lines.length === 0 && "");
   write(part("count"), `${lines.length} headers${code ? " and body" : ""}`);
   if (kind !== "example") say(sentences(part("head").textContent, message, todo));
-}
-
-/**
- * A field of a form with its label.
- * @param {{ name: string, place: string, choices?: readonly string[], absent?: string, value?: string, isText?: boolean
- *   }} input
- * @param {string} [none]
- */
-export function labelled(
-  { name, place, choices = [], absent = "", value = "", isText = false },
-  none = "not sent",
-) {
-  const field = create(choices.length > 0 ? "select" : isText ? "textarea" : "input", "");
-  if (choices.length > 0) {
-    field.append(...["", ...choices].map((choice) => new Option(choice || none, choice)));
-  }
-  Object.assign(
-    field,
-    { name, value, placeholder: absent || none },
-    isText && { rows: value.split("\n").length },
-  );
-  field.dataset.place = place;
-  mark(field, "aria-describedby", "message");
-  return create("label", place, create("code", "", name), field);
 }

@@ -75,6 +75,11 @@ export function outcomeOf({ answer: { status } }) {
   return status === 429 ? "refused" : status > 0 && status < 400 ? "ok" : "bad";
 }
 
+/** The requests that were not refused. @param {readonly Entry[]} entries */
+export function admittedOf(entries) {
+  return entries.filter((entry) => outcomeOf(entry) !== "refused");
+}
+
 /** How many requests a print stands for. @param {number} limit */
 export function perPrint(limit) {
   return Math.max(1, Math.ceil(limit / MOST_PRINTS));
@@ -90,7 +95,7 @@ export function perPrint(limit) {
 export function printsOf({ limit, left, entries }) {
   const per = perPrint(limit);
   const refused = entries.filter((entry) => outcomeOf(entry) === "refused");
-  const own = entries.filter((entry) => outcomeOf(entry) !== "refused");
+  const own = admittedOf(entries);
   const failed = own.filter((entry) => outcomeOf(entry) === "bad").length;
   const others = Math.max(0, limit - left - own.length);
   const admitted = Array.from({ length: Math.ceil(limit / per) }, (_, index) => {

@@ -2,24 +2,8 @@
 /// <reference lib="dom" />
 // The operators' page: asks for a token, shows lists as tables, and sends what can be done with them and their rows.
 
-import {
-  all,
-  blame,
-  button,
-  copyButton,
-  create,
-  field,
-  fields,
-  labelled,
-  mark,
-  on,
-  onSubmit,
-  part,
-  say,
-  show,
-  valuesOf,
-  write,
-} from "./document.js";
+import { all, button, copyButton, create, mark, on, part, say, show, write } from "./document.js";
+import { blame, field, fields, labelled, onSubmit, valuesOf } from "./form.js";
 import { toldOf } from "./answer.js";
 import { buildRequest, exchange, freshKey } from "./request.js";
 import {

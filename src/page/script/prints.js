@@ -10,6 +10,8 @@ import { count, targetOf } from "./request.js";
  * @typedef {import("./request.js").Entry} Entry
  */
 
+/** The prints that are drawn. */
+export const PRINTS = "#prints > svg, #refused > svg";
 /** The requests of the prints that are drawn, in their order. @type {(Entry | undefined)[]} */
 export const printed = [];
 
@@ -24,22 +26,17 @@ export function drawPrints(usage) {
     for (const extra of prints.slice(kinds.length)) extra.remove();
     for (const _ of kinds.slice(prints.length)) part(id).append(all("#legend svg")[0]?.cloneNode(true) ?? "");
   }
-  const kinds = [...admitted, ...refused];
-  printed.splice(0, Infinity, ...kinds.map(({ entry }) => entry));
-  const drawn = all("#prints > svg, #refused > svg").map((print, at) => ({
-    print,
-    kind: kinds[at]?.kind ?? "",
-  }));
-  const changed = drawn.filter(({ print, kind }) => print.getAttribute("class") !== kind);
+  const drawn = [...admitted, ...refused];
+  printed.splice(0, Infinity, ...drawn.map(({ entry }) => entry));
+  const prints = all(PRINTS).map((print, at) => ({ print, kind: drawn[at]?.kind ?? "" }));
+  const changed = prints.filter(({ print, kind }) => print.getAttribute("class") !== kind);
   for (const [index, { print, kind }] of changed.entries()) {
     print.style.transitionDelay = `${index * Math.min(12, 500 / changed.length)}ms`;
     mark(print, "class", kind);
   }
-  for (const [index, number] of counts.entries()) {
-    const name = all("#legend > span")[index];
-    if (!name) continue;
-    mark(name, "hidden", !number && "");
-    for (const bold of name.querySelectorAll("b")) write(bold, count(number));
+  for (const [index, bold] of all("#legend b").entries()) {
+    const number = counts[index];
+    write(bold, number ? count(number) : "");
   }
   const per = perPrint(usage.limit);
   const each = per === 1 ? "One print is one request" : `One print is ${count(per)} requests`;
@@ -55,23 +52,19 @@ export function drawPrints(usage) {
 export function startPrints(act) {
   /** @param {Event} event */
   const entryAt = ({ target }) => {
-    const print = target instanceof Element ? target.closest("svg") : null;
-    return print
-      ? printed[[...document.querySelectorAll("#prints > svg, #refused > svg")].indexOf(print)]
-      : undefined;
+    const pointed = target instanceof Element && target.closest(PRINTS);
+    return printed[all(PRINTS).findIndex((print) => print === pointed)];
   };
-  for (const id of ["prints", "refused"]) {
-    on(id, "pointermove", (event) => {
-      const entry = entryAt(event);
-      mark(part(id), "data-pointed", entry !== undefined && "");
-      write(part("pointed"), entry ? nameOf(entry) : "");
-    });
-    on(id, "pointerleave", () => write(part("pointed"), ""));
-    on(id, "click", (event) => {
-      const entry = entryAt(event);
-      if (entry) act(entry);
-    });
-  }
+  on("strip", "pointermove", (event) => {
+    const entry = entryAt(event);
+    mark(part("strip"), "data-pointed", entry !== undefined && "");
+    write(part("pointed"), entry ? nameOf(entry) : "");
+  });
+  on("strip", "pointerleave", () => write(part("pointed"), ""));
+  on("strip", "click", (event) => {
+    const entry = entryAt(event);
+    if (entry) act(entry);
+  });
 }
 
 /** A request and how it ended, in words. @param {Entry} entry */

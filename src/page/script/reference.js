@@ -2,8 +2,19 @@
 /// <reference lib="dom" />
 // What the script makes of the reference: forms, examples, samples and a filter.
 
-import { all, create, field, labelled, mark, on, part, show, textOf, write } from "./document.js";
+import { all, create, mark, on, part, show, textOf, write } from "./document.js";
+import { field, labelled } from "./form.js";
 import { ORIGIN_PLACEHOLDER } from "./sample.js";
+
+/**
+ * Starts the forms, the samples and the contents.
+ * @param {(sample: HTMLElement) => readonly (HTMLElement | string)[]} toolsOf
+ */
+export function startReference(toolsOf) {
+  startForms();
+  startSamples(toolsOf);
+  startContents();
+}
 
 /** All operations. */
 export function operations() {
@@ -13,6 +24,19 @@ export function operations() {
 /** Method and path of an operation. @param {string} id */
 export function endpointOf(id) {
   return { method: textOf(`#${id} > .line > b`), path: textOf(`#${id} > .line > code`) };
+}
+
+/** What an operation takes: its parameters, and its body. @param {string} id */
+export function inputsOf(id) {
+  const { body } = part(id).dataset;
+  const parameters = all(`#${id} [data-place]`).map(({ dataset, firstElementChild }) => {
+    const { place = "", choices = "", absent = "", value = "", usual = "" } = dataset;
+    const name = firstElementChild?.textContent ?? "";
+    return { name, place, choices: choices.split(" ").filter(Boolean), absent, value, usual };
+  });
+  return body
+    ? [...parameters, { name: "body", place: "body", value: body, usual: body, isText: true }]
+    : parameters;
 }
 
 /** Makes the form of each operation, and the choice of one, from the reference. */
@@ -25,14 +49,9 @@ export function startForms() {
     const form = create("fieldset", "", create("legend", "quiet", textOf(`#${id} > h3 > a`)));
     const headers = create("details", "", create("summary", ""));
     form.id = `form-${id}`;
-    for (const row of all(`#${id} [data-place]`)) {
-      const { place = "", choices = "", absent = "", value = "" } = row.dataset;
-      const [{ textContent: name } = { textContent: "" }] = row.getElementsByTagName("code");
-      const input = { name, place, choices: choices.split(" ").filter(Boolean), absent, value };
-      (place === "header" ? headers : form).append(labelled(input));
+    for (const input of inputsOf(id)) {
+      (input.place === "header" ? headers : form).append(labelled(input));
     }
-    const { body } = part(id).dataset;
-    if (body) form.append(labelled({ name: "body", place: "body", value: body, isText: true }));
     if (headers.children.length > 1) form.append(headers);
     part("code").before(form);
   }
@@ -43,29 +62,26 @@ export function startForms() {
  * @param {(sample: HTMLElement) => readonly (HTMLElement | string)[]} toolsOf
  */
 export function startSamples(toolsOf) {
-  for (const sample of all("#start code, .copyable")) {
-    write(sample, sample.textContent.replaceAll(ORIGIN_PLACEHOLDER, location.origin));
-    if (sample.className === "") continue;
-    sample.before(create("div", "tools", ...toolsOf(sample)));
+  for (const text of all("#start code, .text pre, #sample")) {
+    write(text, text.textContent.replaceAll(ORIGIN_PLACEHOLDER, location.origin));
+    if (text.matches("pre")) text.before(create("div", "tools", ...toolsOf(text)));
   }
 }
 
 /** Shows in the contents what is read, and searches the texts that they link to. The key / leads to the search. */
 export function startContents() {
-  const links = all("nav li > a");
+  const links = [...document.links].filter((link) => link.matches("nav li > a"));
   const shown = new IntersectionObserver((seen) => {
     const at = seen.find(({ isIntersecting }) => isIntersecting)?.target.id;
     if (!at) return;
-    for (const link of links) mark(link, "aria-current", link.getAttribute("href") === `#${at}` && "true");
+    for (const link of links) mark(link, "aria-current", link.hash === `#${at}` && "true");
     all("nav [aria-current]")[0]?.scrollIntoView({ block: "nearest" });
   }, { rootMargin: "-20% 0px -79%" });
   for (const link of links) {
     link.addEventListener("click", () => part("contents").hidePopover());
-    shown.observe(part(link.getAttribute("href")?.slice(1) ?? ""));
+    shown.observe(part(link.hash.slice(1)));
   }
-  const texts = links.map((link) =>
-    `${link.textContent} ${textOf(link.getAttribute("href") ?? "")}`.toLowerCase()
-  );
+  const texts = links.map(({ textContent, hash }) => `${textContent} ${textOf(hash)}`.toLowerCase());
   on("filter", "input", () => {
     const words = field("#filter").value.toLowerCase().split(" ");
     const found = links.filter((link, index) => {
@@ -90,7 +106,7 @@ export function startContents() {
 /** Shows the example of a response. @param {string} operation */
 export function showExample(operation) {
   const [told] = all(`#${operation} [data-status]`);
-  const body = textOf(`#${operation}-${told?.dataset.status}`);
+  const body = textOf(`#${operation} > details:first-of-type > pre`);
   const text = body ? "an example, until you send" : told?.textContent ?? "";
   show({ kind: "example", head: [["status", told?.dataset.status ?? ""], ["", text]], message: "", body });
 }

@@ -60,38 +60,41 @@ export function obstacleTo(call) {
  * @returns {Promise<Answer>}
  */
 export async function exchange(call) {
-  const { method, url, headers, body } = call;
-  const obstacle = obstacleTo(call);
+  const { method, url, headers: sent, body: content } = call;
+  const none = {
+    status: 0,
+    headers: new Headers(),
+    body: "",
+    code: "",
+    field: "",
+    newKey: "",
+    wait: 0,
+    ms: 0,
+  };
+  const message = obstacleTo(call);
+  if (message) return { ...none, text: "Not sent", message };
   const begun = performance.now();
   const elapsed = () => Math.ceil(performance.now() - begun);
   try {
-    if (obstacle) throw new TypeError(obstacle);
     const response = await fetch(url, {
       method,
-      headers: Object.fromEntries(headers),
-      body: body === "" ? null : body,
+      headers: Object.fromEntries(sent),
+      body: content || null,
       cache: "no-store",
       redirect: "error",
       signal: AbortSignal.timeout(TIMEOUT),
     });
-    const text = await response.text();
-    const { status, ok, statusText } = response;
-    const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? text : "") ?? [];
-    const wait = status === 429 || status === 503 ? Number(response.headers.get("retry-after")) : 0;
-    return {
-      ...{ status, text: statusText, headers: response.headers, body: text, ms: elapsed(), newKey, wait },
-      ...readProblem(ok ? "" : text),
-    };
+    const body = await response.text();
+    const { status, ok, statusText: text, headers } = response;
+    const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? body : "") ?? [];
+    const wait = status === 429 || status === 503 ? Number(headers.get("retry-after")) : 0;
+    return { status, text, headers, body, ms: elapsed(), newKey, wait, ...readProblem(ok ? "" : body) };
   } catch {
-    const isSafe = method === "GET" || headers.flat().includes("Idempotency-Key");
-    const message = obstacle ||
-      `Check that you are online and that the service is running. ${
-        isSafe ? "It is safe to send this again." : "Check whether it took effect before you send it again."
-      }`;
-    return {
-      ...{ status: 0, text: obstacle ? "Not sent" : "No response", message, code: "", field: "" },
-      ...{ headers: new Headers(), body: "", newKey: "", wait: 0, ms: elapsed() },
-    };
+    const isSafe = method === "GET" || sent.flat().includes("Idempotency-Key");
+    const message = `Check that you are online and that the service is running. ${
+      isSafe ? "It is safe to send this again." : "Check whether it took effect before you send it again."
+    }`;
+    return { ...none, text: "No response", message, ms: elapsed() };
   }
 }
 

@@ -14,7 +14,7 @@ export const FRESH = "a new UUID";
 
 /** A text in a shell. @param {string} text */
 export function inShell(text) {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
+  return "'" + text.replaceAll("'", "'\\''") + "'";
 }
 
 /** A text in JavaScript and Python, in the quotes that need fewer escapes. @param {string} text */
@@ -33,11 +33,11 @@ export function sample(language, call) {
   const { method, url, headers, body } = call;
   if (language === "javascript") return javascript(call);
   if (language === "python") return python(call);
-  const implied = body === "" ? "GET" : "POST";
+  const isImplied = method === (body === "" ? "GET" : "POST");
   return [
-    `curl -i${method === implied ? "" : ` -X ${method}`} ${inShell(url)}`,
+    (isImplied ? "curl -i " : `curl -i -X ${method} `) + inShell(url),
     ...headers.map(([name, value]) =>
-      `-H ${value === FRESH ? `"${name}: $(uuidgen)"` : inShell(`${name}: ${value}`)}`
+      "-H " + (value === FRESH ? `"${name}: $(uuidgen)"` : inShell(`${name}: ${value}`))
     ),
     ...(body === "" ? [] : [`--data-raw ${inShell(body)}`]),
   ].join(" \\\n  ");
