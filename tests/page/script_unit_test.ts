@@ -280,25 +280,19 @@ Deno.test("processesOf() counts the answers of each process, if the service itse
   assertEquals(processesOf([]), []);
 });
 
-Deno.test("printsOf() shows other clients' requests first, and several as one print for larger plans", () => {
+Deno.test("printsOf() shows other clients' requests after its own, and several as one print for larger plans", () => {
   const some = entries("ok", "refused", "bad", "refused");
   const prints = printsOf({ limit: 5, left: 1, entries: some });
-  assertEquals(kindsOf(prints.admitted), ["other", "other", "ok", "bad", ""]);
+  assertEquals(kindsOf(prints.admitted), ["ok", "bad", "other", "other", ""]);
   assertEquals([...prints.admitted, ...prints.refused].map(({ entry }) => entry && some.indexOf(entry)), [
-    ...[undefined, undefined, 0, 2, undefined],
+    ...[0, 2, undefined, undefined, undefined],
     ...[1, 3],
   ]);
   assertEquals([kindsOf(prints.refused), prints.counts], [["refused", "refused"], [2, 1, 1, 2]]);
   const many = entries("ok", "bad", ...Array(5).fill("ok"), ...Array(6).fill("refused"));
   const { admitted, refused } = printsOf({ limit: 300, left: 288, entries: many });
-  assertEquals([admitted.length, refused.length, ...kindsOf(admitted.slice(0, 4))], [
-    60,
-    2,
-    "other",
-    "bad",
-    "ok",
-    "",
-  ]);
+  const kinds = kindsOf(admitted.slice(0, 4));
+  assertEquals([admitted.length, refused.length, ...kinds], [60, 2, "bad", "ok", "other", ""]);
   const most = printsOf({ limit: 60, left: 0, entries: entries(...Array(99).fill("refused")) });
   assertEquals([most.refused.length, most.counts[0]], [60, 99]);
   const huge = printsOf({ limit: 2 ** 53, left: 2 ** 52, entries: entries(...Array(2_000).fill("refused")) });

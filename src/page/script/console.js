@@ -74,6 +74,11 @@ export function drawKey() {
     fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."),
   );
   mark(part("key-note"), "class", fault && "bad");
+  // The next step is filled.
+  mark(part("send"), "class", form === "held" && isCopied && "filled");
+  for (const copying of all(`#key + button, [aria-label="Copy your key"]`)) {
+    mark(copying, "class", isCopied ? "link" : "filled");
+  }
   for (const field of all("#name, #pasted")) mark(field, "aria-invalid", fault !== "" && "true");
 }
 
@@ -449,6 +454,7 @@ export function showEntry(entry, filled = []) {
       cursor && button("Next page", () => (setField(operation, "cursor", cursor), choose(operation), send())),
     ],
   });
+  drawKey();
 }
 
 export function drawLimits() {

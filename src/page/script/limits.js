@@ -86,7 +86,7 @@ export function perPrint(limit) {
 }
 
 /**
- * The prints of a minute: requests of other clients first, then those of this page, and refused ones. If a print stands
+ * The prints of a minute: requests of this page first, then those of other clients, and refused ones. If a print stands
  * for several requests, it shows the first that failed, or the first. The counts are those of requests that were
  * refused, succeeded, failed, and came from other clients.
  * @param {Pick<Usage, "limit" | "left" | "entries">} usage
@@ -99,10 +99,10 @@ export function printsOf({ limit, left, entries }) {
   const failed = own.filter((entry) => outcomeOf(entry) === "bad").length;
   const others = Math.max(0, limit - left - own.length);
   const admitted = Array.from({ length: Math.ceil(limit / per) }, (_, index) => {
-    const from = index * per - others;
-    const some = own.slice(Math.max(0, from), Math.max(0, from + per));
+    const from = index * per;
+    const some = own.slice(from, from + per);
     const entry = some.find((entry) => outcomeOf(entry) === "bad") ?? some[0];
-    return { kind: entry ? outcomeOf(entry) : from < 0 ? "other" : "", entry };
+    return { kind: entry ? outcomeOf(entry) : from < own.length + others ? "other" : "", entry };
   });
   return {
     admitted,

@@ -12,6 +12,8 @@ import { count, targetOf } from "./request.js";
 
 /** The prints that are drawn. */
 export const PRINTS = "#prints > svg, #refused > svg";
+/** How many places in the row of refused requests are for the number of those that have none. */
+export const PLACES_OF_MORE = 3;
 /** The requests of the prints that are drawn, in their order. @type {(Entry | undefined)[]} */
 export const printed = [];
 
@@ -39,6 +41,9 @@ export function drawPrints(usage) {
     write(bold, number ? count(number) : "");
   }
   const per = perPrint(usage.limit);
+  const columns = Number(getComputedStyle(part("refused")).getPropertyValue("--columns"));
+  const more = (counts[0] ?? 0) - (columns - PLACES_OF_MORE) * per;
+  mark(part("refused"), "data-more", refused.length > columns && `+${count(more)}`);
   const each = per === 1 ? "One print is one request" : `One print is ${count(per)} requests`;
   write(part("per"), per > 1 || !counts.some(Boolean) ? each : "");
   mark(part("prints"), "aria-label", `${usage.left} of ${usage.limit} requests left. ${each}.`);
