@@ -57,7 +57,7 @@ export function addedKeyOperations(
     description:
       `Adds an API key, which is shown only once and shares the limits of the account: at most ${MAX_ADDED_KEYS} at a ` +
       `time, and ${MAX_ADDITIONS} per UTC hour. A key that is being replaced cannot add any. If the response is lost, ` +
-      "the same request gets 409 with the `keyId`: revoke that key, and add it again. An Idempotency-Key is rejected.",
+      "the same request gets 409 `key_exists`. An Idempotency-Key is rejected.",
     headers: NO_IDEMPOTENCY_KEY,
     body: schemas.addition,
     answers: createdKey(schemas),
@@ -76,8 +76,8 @@ export function addedKeyOperations(
     sparedPerHour: SPARED_REVOCATIONS,
     summary: "Revoke an added key",
     description:
-      "The key stops working immediately. This is served even if the limits of the account are used up or it is " +
-      `banned, ${SPARED_REVOCATIONS} times per UTC hour, whether the key exists or not; then nothing is charged.`,
+      `The key stops working immediately. An account can send this ${SPARED_REVOCATIONS} times per UTC hour, even if its ` +
+      "limits are used up or it is banned; then nothing is charged.",
     confirm: "The key stops working immediately. Continue?",
     params: { keyId: KEY_ID },
     answers: REVOKED,

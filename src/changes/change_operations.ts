@@ -40,8 +40,7 @@ const MAX_CHANGES = 2_000;
 const MAX_WAIT = 20;
 const DESCRIPTION =
   "Returns what was created, updated and deleted after the cursor `after`, in the order of the changes, but not the items: " +
-  "read those, as they are now. What was changed together is in one response, which can make it longer than `limit`. " +
-  "Take the cursor of now, list all items, then follow the feed: nothing is missed.";
+  "read those, as they are now. Take the cursor of now, list all items, then follow the feed: nothing is missed.";
 
 const DAYS = { days: integer(0, MAX_DAYS, { description: "For how many days changes are kept; 0 is off" }) };
 const EXAMPLE_DAYS = { days: 7 };

@@ -16,8 +16,8 @@ const TEXT = text({
   pattern: /\S/,
   rule: "have a character other than whitespace",
   description:
-    "The text of the message, with a character other than whitespace, and without control characters other than tab and " +
-    "line ends; the pattern shows what this means in ASCII. Its length is counted in Unicode code points, and it can have " +
+    "The text of the message. It must have a character other than whitespace, and no control characters other than tab " +
+    "and line ends; the pattern shows what this means in ASCII. Its length is counted in Unicode code points. It can have " +
     `at most ${MAX_KIB} KiB in UTF-8.`,
 });
 /** What the rules for messages mean in ASCII. All languages can read this pattern, and it takes linear time. */
