@@ -97,7 +97,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     });
     await press(page, "Contents");
     await page.locator(`#contents [href="#${IDS.get}"]`).click();
-    assertEquals(new URL(page.url()).hash, `#${IDS.get}`);
+    await page.waitForURL(`**/#${IDS.get}`);
     await checkFit(page, "no script");
     for (const [width, height] of SIZES) {
       await page.setViewportSize({ width, height });

@@ -1,7 +1,18 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { IDS, ITEM, LIST, PATH, SHIPPED, textField } from "../process/shipped.ts";
 import { TemporaryStore } from "../process/temporary_store.ts";
-import { answer, call, choose, paste, PHONE, press, prints, race, roomInMinute } from "./browser.ts";
+import {
+  answer,
+  call,
+  choose,
+  eventually,
+  paste,
+  PHONE,
+  press,
+  prints,
+  race,
+  roomInMinute,
+} from "./browser.ts";
 import { settle, shows, signUp, SIZES, test, text, until, visit, WIDE } from "./browser.ts";
 
 const ADD = `Add ${SHIPPED.nouns.an}`;
@@ -130,6 +141,7 @@ test("page keeps sixty refused requests in one row, in the grid of the others", 
   await answer(page, `${PATH}?limit=1`, [429, "rate_limit_minute", "The limit is used up.", usedUp]);
   await race(page);
   assertEquals((await prints(page))["refused"], 60);
+  await shows(page, { "#refused[data-more='+54']": true });
   for (const [width, height] of [[320, 568], [390, 844], [1280, 800]] as const) {
     await page.setViewportSize({ width, height });
     const [console, row, hidden, refused, admitted] = await page.locator("#console").evaluate((console) => {
@@ -199,7 +211,8 @@ test("page tells the truth of a ban, of a used up day, of a new minute, and afte
   await page.reload();
   await signUp(page);
   await page.clock.runFor(61_000);
-  assertEquals([await text(page, "#left"), await prints(page)], ["60 of 60 left", { "": 60 }]);
+  await shows(page, { "#left": "60 of 60 left" });
+  assertEquals(await prints(page), { "": 60 });
   await page.reload();
   await shows(page, { "#left": "Send to see what is left" });
   const dayIsUsed = limited("r=9;t=40", "r=0;t=10800", "10800");
@@ -270,10 +283,12 @@ test("page keeps the key in the tab, shows it whole once, and warns before it is
     await choose(page, operation);
     await page.locator("#send").click();
   }
-  await page.reload({ timeout: 1_000 }).catch(() => {});
+  const asked = page.waitForEvent("dialog", (dialog) => dialog.type() === "beforeunload");
+  await Promise.all([asked, page.reload({ timeout: 1_000 }).catch(() => {})]);
   assertEquals(dialogs, ["confirm", "confirm", "confirm", "confirm", "beforeunload"]);
+  await shows(page, { "#console .filled:visible": ["Copy"] });
   await press(page, "Copy the key");
-  await until(page, "#key-note", "The key stays in this tab.");
+  await shows(page, { "#key-note": "The key stays in this tab.", "#console .filled:visible": ["Send"] });
   await page.reload();
   await shows(page, { "#key": `${key.slice(0, 12)}…` });
   const kept = await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.search]);
@@ -311,6 +326,7 @@ test("page writes all samples in one language, which it remembers, with a new ke
   assertEquals(await call(page), "201");
   await choose(page, IDS.update);
   await page.locator("#code > summary").click();
+  await until(page, "#sample", "fetch(");
   assertEquals((await sample.textContent())?.includes("If-Match"), false);
   await page.locator(`#form-${IDS.update} details > summary`).click();
   await page.locator(`#form-${IDS.update} [name=If-Match]`).fill('"mine"');
@@ -467,8 +483,11 @@ for (const options of [WIDE, PHONE]) {
       await page.locator(`#contents [aria-current][href="#${id}"]`).waitFor({ state: "attached" });
       await shows(page, { "#contents": options === WIDE });
     };
+    const isChosen = (id: string) =>
+      eventually(page, async () => assertEquals(await page.locator("#operation").inputValue(), id));
     const isAt = async (id: string, status: string) => {
-      assertEquals([await page.locator("#operation").inputValue(), new URL(page.url()).hash], [id, `#${id}`]);
+      await isChosen(id);
+      await page.waitForURL(`**/#${id}`);
       await shows(page, { [`#form-${id}`]: true, "#head": `${status} an example, until you send` });
     };
     await roomInMinute();
@@ -478,7 +497,7 @@ for (const options of [WIDE, PHONE]) {
     await choose(page, "getUsage");
     await isAt("getUsage", "200");
     await opens("limits");
-    assertEquals(await page.locator("#operation").inputValue(), "getUsage");
+    await isChosen("getUsage");
     await opens(IDS.update);
     await page.goBack();
     await page.goBack();
@@ -487,7 +506,7 @@ for (const options of [WIDE, PHONE]) {
     await page.locator("#entries button").click();
     await shows(page, { "#head .status": "200" });
     await page.goto(`${origin}/#rotateKey`);
-    assertEquals(await page.locator("#operation").inputValue(), "rotateKey");
+    await isChosen("rotateKey");
     assert((await text(page, "#first-call")).startsWith(`curl -i '${origin}${PATH}'`));
   });
 }
