@@ -15,7 +15,8 @@ export function consoleSection({ publicUrl = "", environment, signUpIsOpen, cata
   const { minute } = planOf(catalogue.plans, {}).limits;
   const form = signUpIsOpen ? "make" : "paste";
   return html`
-    <section id="console" class="scripted" aria-label="Console" data-base="${publicUrl}" data-form="${form}"
+    <section id="console" class="scripted" aria-label="Console" spellcheck="false" data-base="${publicUrl}"
+      data-form="${form}"
       data-limit="${minute}">
       ${keyForm(keyStart(catalogue.keyPrefix, environment), signUpIsOpen)}
       <div id="strip">
@@ -34,7 +35,7 @@ export function consoleSection({ publicUrl = "", environment, signUpIsOpen, cata
           <button id="send" form="call">Send</button>
         </div>
       </div>
-      <form id="call" autocomplete="off" autocapitalize="off" spellcheck="false">
+      <form id="call" autocomplete="off" autocapitalize="off">
         <p class="line"><b id="method"></b> <code id="target"></code></p>
         <p id="deprecated" class="small"></p>
         <details id="code">
@@ -78,34 +79,36 @@ function prints(limit: number): Html {
 }
 
 function keyForm(prefix: string, signUpIsOpen: boolean): Html {
+  const first = signUpIsOpen ? "make" : "paste";
+  const when = (form: string) => [html`data-when="${form}"`, form !== first && [" ", html`hidden`]];
   return html`
-    <form id="key-form" autocomplete="off" autocapitalize="off" spellcheck="false">
-      <div data-when="make">
+    <form id="key-form" autocomplete="off" autocapitalize="off">
+      <div ${when("make")}>
         <label for="name">Your name</label>
         <div class="row">
           <input id="name" value="me" maxlength="100" aria-describedby="key-note">
           <button id="make" class="filled">Make a key and call</button>
         </div>
       </div>
-      <div data-when="paste">
+      <div ${when("paste")}>
         <label for="pasted">Your API key</label>
         <div class="row">
           <input id="pasted" placeholder="${prefix}…" aria-describedby="key-note">
           <button id="use" class="filled">Use this key</button>
         </div>
       </div>
-      <div data-when="held">
+      <div ${when("held")}>
         <p>Your API key</p>
-        <div class="row">
-          <code id="key"></code>
-        </div>
+        <div class="row"><code id="key"></code></div>
       </div>
       <div class="row small">
         <p id="key-note"></p>
-        <button type="button" class="link" data-form="paste" data-when="make">I have a key</button>
-        <button type="button" id="to-make" class="link" data-form="make" data-when="paste"
-          ${!signUpIsOpen && html`hidden`}>Make a key</button>
-        <button type="button" class="link" data-form="paste" data-when="held">Use another</button>
+        <button type="button" class="link" data-form="paste" ${when("make")}>I have a key</button>
+        ${signUpIsOpen &&
+          html`<button type="button" id="to-make" class="link" data-form="make" ${
+            when("paste")
+          }>Make a key</button>`}
+        <button type="button" class="link" data-form="paste" ${when("held")}>Use another</button>
       </div>
     </form>
   `;

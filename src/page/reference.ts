@@ -42,7 +42,7 @@ function article(operation: DeclaredOperation, base: string, told: Set<string>):
   const needs = needsOf(operation);
   const inputs = inputsOf(operation);
   const attributes = dataOf({
-    access: operation.access.name,
+    payer: operation.access.name !== "key" && operation.access.name,
     spared: operation.sparedPerHour !== undefined && id,
     type: bodyTypeOf(operation),
     body: exampleOf(body),
@@ -52,7 +52,7 @@ function article(operation: DeclaredOperation, base: string, told: Set<string>):
   });
   return html`
     <article id="${id}" ${attributes}>
-      <h3><a href="#${id}">${summary}</a> ${deprecated && html`<em>deprecated</em>`}</h3>
+      <h3><a href="#${id}">${summary}</a>${deprecated && [" ", html`<em>deprecated</em>`]}</h3>
       <p class="line"><b>${method}</b> <code>${path}</code></p>
       ${description && html`<p>${inline(description)}</p>`}
       ${needs && html`<p>${inline(needs)}</p>`}
@@ -70,9 +70,7 @@ function article(operation: DeclaredOperation, base: string, told: Set<string>):
       ${Object.entries(answers).map(([status, answer], index) =>
         html`
           <details ${index === 0 && html`open`}>
-            <summary><b>${status}</b> <span data-status="${status}">${inline(
-              answer.description,
-            )}</span></summary>
+            <summary><b>${status}</b> ${inline(answer.description)}</summary>
             ${answer.body && fieldsOf(answer.body, ["", "may be missing"], told)}
             ${exampleOf(answer.body) && copyable(exampleOf(answer.body))}
             ${status !== NOT_MODIFIED && list(
@@ -98,8 +96,7 @@ function errorsIn(operation: DeclaredOperation): Html {
     <details class="errors">
       <summary><b>${[...new Set(errors.map(({ status }) => status))].join(" ")}</b> Errors</summary>
       ${list(own.map((kind) => errorRow(kind)))}
-      <p>${own.length > 0 && "And "}<a href="#errors">those of any request${operation.body &&
-        " with a body"}</a></p>
+      <p><a href="#errors">Those of any request</a></p>
     </details>
   `;
 }

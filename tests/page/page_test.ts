@@ -171,7 +171,7 @@ Deno.test("getPage() describes every operation, error and plan of the API", () =
     const { id, method, path, answers } = operation;
     assertHas(html, `href="#${id}"`);
     assertHas(articleOf(id), `<b>${method}</b> <code>${path}</code>`);
-    assertHas(articleOf(id), ...Object.keys(answers).map((status) => `data-status="${status}"`));
+    assertHas(articleOf(id), ...Object.keys(answers).map((status) => `<summary><b>${status}</b> `));
     for (const kind of errorsOf(operation)) {
       const { code, means } = kind;
       const isOwn = operation.errors.includes(kind) && !errorsOf({ ...operation, errors: [] }).includes(kind);
@@ -247,8 +247,8 @@ Deno.test("getPage() contains no duplicate IDs, broken links or external resourc
 
 const OTHERS = ["bolts", "cups", "drums", "eggs", "forks", "gates", "hats", "irons"].map(largeCollection);
 const NINE: Catalogue = { ...CATALOGUE, resources: [largeCollection("apples"), ...OTHERS] };
-/** Most bytes of the compressed page: those of any page, and of each operation. */
-const budget = (operations: number) => 22_200 + 500 * operations;
+/** Most bytes of the compressed page: those of any page, and of each operation. The shipped catalogue takes 30 kB. */
+const budget = (operations: number) => 27_720 + 120 * operations;
 for (const catalogue of [CATALOGUE, NINE]) {
   Deno.test(`getPage() returns one compressed response within its budget, with ${catalogue.resources.length} resources`, async () => {
     await using service = await Harness.open({ catalogue });

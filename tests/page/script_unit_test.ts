@@ -177,7 +177,7 @@ Deno.test("jsonPieces() indents any JSON like JSON.stringify(), and keeps every 
     assertEquals(pieces.map(([, text]) => text).join(""), JSON.stringify(value, null, 2));
   }));
   const kinds = jsonPieces('{"id":9223372036854775807,"a":["b",null]}').map(([kind]) => kind);
-  assertEquals(kinds, ["", "name", "", "", "", "name", "", "", "string", "", "", "", ""]);
+  assertEquals(kinds, ["", "name", "", "", "", "name", "", "", "", "", "", "", ""]);
   const digits = jsonPieces("[9223372036854775807]").map(([, text]) => text);
   assertEquals(digits.join(""), "[\n  9223372036854775807\n]");
 });

@@ -20,7 +20,7 @@ import {
 import { blame, field, fields, onSubmit, valuesOf } from "./form.js";
 import { admittedOf, outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
 import { drawPrints, nameOf, startPrints } from "./prints.js";
-import { endpointOf, inputsOf, operations, showExample, startReference } from "./reference.js";
+import { endpointOf, inputsOf, meaningsOf, operations, showExample, startReference } from "./reference.js";
 import { buildRequest, duration, exchange, freshKey, targetOf } from "./request.js";
 import { FRESH, KEY_PLACEHOLDER, LANGUAGES, ORIGIN_PLACEHOLDER, sample } from "./sample.js";
 
@@ -67,7 +67,7 @@ export function draw() {
 
 export function drawKey() {
   const { form, key, isWhole, isCopied, fault } = state;
-  mark(part("console"), "data-form", form);
+  for (const shown of all("[data-when]")) mark(shown, "hidden", shown.dataset.when !== form && "");
   write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
   write(
     part("key-note"),
@@ -137,7 +137,7 @@ export async function makeKey() {
   const { newKey, status, text, message, code } = answer;
   if (newKey !== "") return await callFirst();
   const isClosed = code === "sign_up_closed";
-  if (isClosed) part("to-make").hidden = true;
+  if (isClosed) part("to-make").remove();
   const fault = sentences(status === 0 && text, message) || "No key was made. Try again later.";
   refuse(isClosed ? "paste" : "make", fault);
 }
@@ -185,8 +185,8 @@ export function linkTo(operation) {
 
 /** What requests of an operation are charged to. @param {string} operation */
 export function payerOf(operation) {
-  const { access = "", spared } = part(operation).dataset;
-  return spared ?? (access === "key" ? state.key || "keyless" : access);
+  const { spared, payer } = part(operation).dataset;
+  return spared ?? payer ?? (state.key || "keyless");
 }
 
 /**
@@ -195,9 +195,9 @@ export function payerOf(operation) {
  * @param {readonly { name: string, place: string, value: string }[]} [given]
  */
 export function callOf(operation, given, key = state.key) {
-  const { type = "", access } = part(operation).dataset;
+  const { type = "", payer } = part(operation).dataset;
   const base = part("console").dataset.base || location.origin;
-  const target = { base, ...endpointOf(operation), type, key: access === "key" ? key : "" };
+  const target = { base, ...endpointOf(operation), type, key: payer ? "" : key };
   return buildRequest(target, given ?? valuesOf(`#form-${operation} [name]`));
 }
 
@@ -361,7 +361,7 @@ export async function whileBusy(act) {
  */
 export async function run(operation, call) {
   const payer = payerOf(operation);
-  const isOfKey = part(operation).dataset.access === "key" && state.key !== "";
+  const isOfKey = !part(operation).dataset.payer && state.key !== "";
   const answer = await exchange(call);
   const entry = { operation, call, answer };
   const now = Date.now();
@@ -377,8 +377,8 @@ export async function run(operation, call) {
 
 /** Whether a response has a key beside the one in use. @param {Entry} entry */
 export function isAdded({ operation, answer: { newKey } }) {
-  const { access, ends } = part(operation).dataset;
-  return newKey !== "" && access === "key" && !ends;
+  const { payer, ends } = part(operation).dataset;
+  return newKey !== "" && !payer && !ends;
 }
 
 /** Sends a request, by default that of the form, and shows the response. */
@@ -391,8 +391,8 @@ export async function send(operation = state.operation, call = callOf(operation)
     const message = `${missing.name} is missing. If you add one, it is filled in.`;
     return show({ kind: "0", head: [["status", "Not sent"]], message, next: adding(operation) });
   }
-  const { question, access } = part(operation).dataset;
-  if ((access === "address" && !mayDiscard()) || (question && !confirm(question))) return;
+  const { question, payer } = part(operation).dataset;
+  if ((payer === "address" && !mayDiscard()) || (question && !confirm(question))) return;
   await whileBusy(async () => settle(await run(operation, call)));
   if (state.fault !== "") return;
   if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
@@ -414,7 +414,7 @@ export function settle(entry) {
   if (method === "DELETE" && status === 204) fill(operation, "", "");
   showEntry(entry, filled.filter((other) => other !== operation).map(linkTo));
   if (part(operation).dataset.ends && status === 204) {
-    refuse(part("console").dataset.start ?? "", "The account is closed, and its key no longer works.");
+    refuse(part("console").dataset.form ?? "", "The account is closed, and its key no longer works.");
   } else if (code === "invalid_api_key" && state.key !== "") {
     field("#pasted").value = state.key;
     refuse("paste", message);
@@ -438,7 +438,7 @@ export function showEntry(entry, filled = []) {
   const { path } = endpointOf(operation);
   const known = {
     ...{ sunset, path, filled: filled.length, isAdded: isAdded(entry), isCopied: state.isCopied },
-    meaning: textOf(`#${operation} [data-status="${status}"]`),
+    meaning: meaningsOf(operation).get(`${status}`) ?? "",
     advice: textOf(`#error-${code || "none"} + dd span`),
   };
   const { copiesKey, addedKey, adds, repeats, tag, cursor } = stepsOf(entry, known);
@@ -517,7 +517,7 @@ export function start() {
     renew(id);
   }
   const { dataset } = part("console");
-  state.form = dataset.start = dataset.form ?? "";
+  state.form = dataset.form ?? "";
   onSubmit("key-form", () => (state.form === "make" ? makeKey() : useKey()));
   on("key-form", "input", () => (state.fault = "", draw()));
   onSubmit("call", () => send());

@@ -60,12 +60,13 @@ export function startPrints(act) {
     const pointed = target instanceof Element && target.closest(PRINTS);
     return printed[all(PRINTS).findIndex((print) => print === pointed)];
   };
-  on("strip", "pointermove", (event) => {
-    const entry = entryAt(event);
-    mark(part("strip"), "data-pointed", entry !== undefined && "");
-    write(part("pointed"), entry ? nameOf(entry) : "");
-  });
-  on("strip", "pointerleave", () => write(part("pointed"), ""));
+  for (const type of ["pointermove", "pointerleave"]) {
+    on("strip", type, (event) => {
+      const entry = entryAt(event);
+      mark(part("strip"), "data-pointed", entry !== undefined && "");
+      write(part("pointed"), entry ? nameOf(entry) : "");
+    });
+  }
   on("strip", "click", (event) => {
     const entry = entryAt(event);
     if (entry) act(entry);

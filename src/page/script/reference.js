@@ -103,10 +103,16 @@ export function startContents() {
   });
 }
 
+/** What the responses of an operation mean, by their status. @param {string} id */
+export function meaningsOf(id) {
+  const texts = all(`#${id} > :not(.errors) > summary`).map(({ textContent }) => textContent);
+  return new Map(texts.map((text) => [text.slice(0, 3), text.slice(4)]));
+}
+
 /** Shows the example of a response. @param {string} operation */
 export function showExample(operation) {
-  const [told] = all(`#${operation} [data-status]`);
+  const [[status, meaning] = ["", ""]] = meaningsOf(operation);
   const body = textOf(`#${operation} > details:first-of-type > pre`);
-  const text = body ? "an example, until you send" : told?.textContent ?? "";
-  show({ kind: "example", head: [["status", told?.dataset.status ?? ""], ["", text]], message: "", body });
+  const text = body ? "an example, until you send" : meaning;
+  show({ kind: "example", head: [["status", status], ["", text]], message: "", body });
 }

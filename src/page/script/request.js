@@ -65,11 +65,10 @@ export async function exchange(call) {
     status: 0,
     headers: new Headers(),
     body: "",
-    code: "",
-    field: "",
     newKey: "",
     wait: 0,
     ms: 0,
+    ...readProblem(""),
   };
   const message = obstacleTo(call);
   if (message) return { ...none, text: "Not sent", message };
@@ -115,7 +114,7 @@ export function nextCursor(link) {
 }
 
 /**
- * JSON as indented pieces, each a text after its kind: `name`, `string` or none. Numbers are not parsed, so they keep
+ * JSON as indented pieces, each a text after its kind: `name` or none. Numbers are not parsed, so they keep
  * all digits.
  * @param {string} text
  * @returns {string[][]}
@@ -124,7 +123,7 @@ export function jsonPieces(text) {
   const tokens = /("(?:[^"\\]|\\.)*")\s*(:?)|[[{]\s*[\]}]|[[\]{},]|[^\s"[\]{},]+/g;
   let end = "\n";
   return [...text.matchAll(tokens)].flatMap(([token, string, colon]) => {
-    if (string) return colon ? [["name", string], ["", ": "]] : [["string", string]];
+    if (string) return colon ? [["name", string], ["", ": "]] : [["", string]];
     if (token === "[" || token === "{") return [["", token + (end += "  ")]];
     if (token === "]" || token === "}") return [["", (end = end.slice(0, -2)) + token]];
     return [["", token === "," ? token + end : token.replaceAll(/\s/g, "")]];
