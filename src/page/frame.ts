@@ -64,9 +64,7 @@ function unescaped(piece: string): string {
 /** A page with this content. */
 export function frame(
   { style, script }: Assets,
-  { title, description, body }: Readonly<Record<"title" | "description", string>> & {
-    readonly body: Content;
-  },
+  { title, description, body }: Readonly<{ title: string; description: string; body: Content }>,
 ): string {
   const short = `${html`${body}`}`.replaceAll(UNNEEDED, "").replaceAll(/(?<==)"[^"]*"|>[^<]+/g, unescaped);
   const page = html`

@@ -8,7 +8,7 @@ import type { PartOptions } from "../operator/part.ts";
 import { keyStart } from "../accounts/api_key.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
 import { read } from "./frame.ts";
-import { exampleOf, sampleTextOf, typeOf } from "./reference.ts";
+import { exampleOf, inOrder, sampleTextOf, typeOf } from "./reference.ts";
 import { ORIGIN_PLACEHOLDER } from "./script/sample.js";
 
 /** What the page and its texts need to know about the service. */
@@ -108,11 +108,7 @@ function operationText(operation: DeclaredOperation, base: string): string {
     ...Object.entries(answers).map(([status, { description, body }]) =>
       `\`${status}\`: ${description}.${exampleOf(body) && `\n\n${fence("json", exampleOf(body))}`}`
     ),
-    `Errors: ${
-      errorsOf(operation).toSorted((one, other) => one.status - other.status).map(({ code, status }) =>
-        `\`${status} ${code}\``
-      ).join(", ")
-    }.`,
+    `Errors: ${inOrder(errorsOf(operation)).map(({ code, status }) => `\`${status} ${code}\``).join(", ")}.`,
   ].filter(Boolean).join("\n\n");
 }
 

@@ -14,7 +14,7 @@ import { type Catalogue, type Resource, resource, ResourceError } from "../../sr
 import { int64, list, nullable, object, oneOf, optional, text } from "../../src/web/schema.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { IDENTITY } from "../../src/catalogue/identity.ts";
-import { frame } from "../../src/page/frame.ts";
+import { assets, frame } from "../../src/page/frame.ts";
 import { html as template } from "../../src/page/html.ts";
 import { requireColours } from "../../src/page/identity.ts";
 import { inline, sectionsOf } from "../../src/page/markdown.ts";
@@ -324,6 +324,30 @@ Deno.test("comments in the code of the pages have at most 120 characters a line"
 
   assert(paths.length > 15);
   assertEquals(lines.filter((line) => line.length > 120 && /^\s*(?:\/\*\*|\*|\/\/)/.test(line)), []);
+});
+
+/** Has literals of all kinds. */
+function literals(count: number): unknown[] {
+  // This isn't sent.
+  const text = `a  ${count} = "b"`;
+  return [text, 'c ; "d"', "e's , f", "g = h".replace(/ = [/"] | = /, " : "), count / 2];
+}
+
+Deno.test("assets() leaves out comments and spaces around signs, but none in literals", () => {
+  const { script } = assets([], [{ literals }]);
+
+  assert(script.startsWith('function literals(count){const text=`a  ${count} = "b"`;return[text,'), script);
+  assertEquals(new Function(`${script.replace("start();", "")}return literals;`)()(4), literals(4));
+});
+
+Deno.test("scripts of the pages have no templates in templates, which assets() cannot tell", () => {
+  const folder = new URL("../../src/page/script/", import.meta.url);
+  for (const { name } of Deno.readDirSync(folder)) {
+    assertEquals([name, /`[^`]*\$\{[^`}]*`/.exec(Deno.readTextFileSync(new URL(name, folder)))?.[0]], [
+      name,
+      undefined,
+    ]);
+  }
 });
 
 Deno.test("frame() leaves quotes as they are where they end nothing", () => {
