@@ -3,20 +3,7 @@
 // The console: makes a key, sends requests, shows what comes back and what is left, and races the limit.
 
 import { raceTold, sentences, stepsOf, toldOf } from "./answer.js";
-import {
-  all,
-  button,
-  copyButton,
-  create,
-  mark,
-  on,
-  part,
-  reveal,
-  say,
-  show,
-  textOf,
-  write,
-} from "./document.js";
+import { all, button, copyButton, create, mark, on, part, say, show, textOf, write } from "./document.js";
 import { blame, field, fields, onSubmit, valuesOf } from "./form.js";
 import { admittedOf, outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
 import { drawPrints, nameOf, startPrints } from "./prints.js";
@@ -69,11 +56,9 @@ export function drawKey() {
   const { form, key, isWhole, isCopied, fault } = state;
   for (const shown of all("[data-when]")) mark(shown, "hidden", shown.dataset.when !== form && "");
   write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
-  write(
-    part("key-note"),
-    fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."),
-  );
-  mark(part("key-note"), "class", fault && "bad");
+  const note = part("key-note");
+  write(note, fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."));
+  mark(note, "class", fault && "bad");
   // The next step is filled.
   mark(part("send"), "class", form === "held" && isCopied && "filled");
   for (const copying of all(`#key + button, [aria-label="Copy your key"]`)) {
@@ -222,6 +207,16 @@ export function turnTo(operation) {
   part("operation").focus({ preventScroll: true });
 }
 
+/** Scrolls the element to just below the strip, if the visitor might not see it. @param {HTMLElement} element */
+export function reveal(element) {
+  const [strip, column] = [part("strip"), part("console")];
+  const { top } = element.getBoundingClientRect();
+  if (top >= strip.getBoundingClientRect().bottom && top < innerHeight * 0.8) return;
+  const isColumn = getComputedStyle(column).overflowY === "auto";
+  const edge = isColumn ? column.getBoundingClientRect().top : 0;
+  (isColumn ? column : window).scrollBy(0, top - edge - strip.offsetHeight - 8);
+}
+
 export function drawRequest() {
   const operation = state.operation;
   for (const form of all("#call > fieldset")) mark(form, "hidden", form.id !== `form-${operation}` && "");
@@ -267,20 +262,15 @@ export function speak(language) {
 /** What stands beside code: languages, if it is a sample, and a button that copies it. @param {HTMLElement} code */
 export function toolsOf(code) {
   const isRequest = code.id === "sample";
-  const copying = copyButton(
-    isRequest ? "the code" : "the text",
-    () => isRequest ? codeOf(state.key || KEY_PLACEHOLDER) : code.textContent,
-  );
+  const read = () => isRequest ? codeOf(state.key || KEY_PLACEHOLDER) : code.textContent;
+  const copying = copyButton(isRequest ? "the code" : "the text", read);
   return code.matches("#sample, [data-sample]") ? [languages(), copying] : [copying];
 }
 
 /** A choice of the language of all samples. */
 export function languages() {
-  const choice = create(
-    "select",
-    "link",
-    ...Object.entries(LANGUAGES).map(([value, label]) => new Option(label, value)),
-  );
+  const options = Object.entries(LANGUAGES).map(([value, label]) => new Option(label, value));
+  const choice = create("select", "link", ...options);
   choice.ariaLabel = "Language";
   choice.addEventListener("change", ({ target }) => {
     if (target instanceof HTMLSelectElement) speak(kept("language", target.value) || target.value);

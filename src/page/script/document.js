@@ -66,16 +66,6 @@ export function say(text) {
   write(part("news"), text);
 }
 
-/** Scrolls the element to just below the strip, if the visitor might not see it. @param {HTMLElement} element */
-export function reveal(element) {
-  const [strip, column] = [part("strip"), part("console")];
-  const { top } = element.getBoundingClientRect();
-  if (top >= strip.getBoundingClientRect().bottom && top < innerHeight * 0.8) return;
-  const isColumn = getComputedStyle(column).overflowY === "auto";
-  const edge = isColumn ? column.getBoundingClientRect().top : 0;
-  (isColumn ? column : window).scrollBy(0, top - edge - strip.offsetHeight - 8);
-}
-
 /** A button that acts, and submits no form. @param {string} label @param {() => unknown} act */
 export function button(label, act) {
   const made = create("button", "link", label);
