@@ -38,8 +38,8 @@ export const MAX_BATCH = 50;
 export const STATES = ["active", "banned", "suspended", "closed"] as const;
 
 const USED = count(
-  "Requests admitted in this window, and permits that other processes hold for upcoming ones: each takes at most a " +
-    "quarter of those that are free, and gives them back within 2 s.",
+  "Requests admitted in this window, and permits that other processes hold for upcoming ones: at most a " +
+    "quarter of those that are free, for at most 2 s.",
 );
 const CREATED = timestamp({ description: "When it was created" });
 const RESET = timestamp({ description: "When the window ends, and the next one begins" });

@@ -33,7 +33,7 @@ export function referenceSection(operations: readonly DeclaredOperation[], base:
       ${own.map((operation) => article(operation, base, told))}
     `
   );
-  return html`<section id="operations" aria-label="Operations">${groups}</section>`;
+  return html`<section id="operations">${groups}</section>`;
 }
 
 /** An operation. A description that is told already is shortened. */
