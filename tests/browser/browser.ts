@@ -44,7 +44,7 @@ export async function visit(
   const [server, browser] = await Promise.all([start(), launching]);
   const emulated = name === "chromium" ? {} : { colorScheme: null, forcedColors: null };
   const page = await browser.newPage({ ...options, ...emulated });
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(30_000);
   // Messages of the browser's console, errors of the page, and requests to other origins.
   const noise: string[] = [];
   page.on("console", (message) => noise.push(message.text()));
@@ -57,6 +57,8 @@ export async function visit(
   return {
     ...{ page, origin, noise },
     async [Symbol.asyncDispose]() {
+      // Else, what a route still does fails the whole file, and hides why the test failed.
+      await page.unrouteAll({ behavior: "ignoreErrors" });
       await browser.close();
       await server[Symbol.asyncDispose]();
     },
@@ -131,7 +133,7 @@ export async function prints(page: Page): Promise<Record<string, number>> {
 /** What elements show: the text of the first, a pattern of it, the texts of all, or whether it is visible. */
 type Shown = Readonly<Record<string, string | RegExp | readonly string[] | boolean>>;
 
-/** Waits until elements show what is expected, by their selectors. Throws the first difference that is left after five seconds. */
+/** Waits until elements show what is expected, by their selectors. Throws the first difference that is left after 15 s. */
 export async function shows(page: Page, expected: Shown): Promise<void> {
   for (const [selector, value] of Object.entries(expected)) {
     await eventually(page, async () => {
@@ -144,13 +146,13 @@ export async function shows(page: Page, expected: Shown): Promise<void> {
   }
 }
 
-/** Checks again with each frame until a check passes. Throws what it threw last if it still fails after five seconds. */
+/** Checks again with each frame until a check passes. Throws what it threw last if it still fails after 15 s. */
 export async function eventually(page: Page, check: () => void | Promise<void>): Promise<void> {
   for (const began = performance.now();;) {
     try {
       return await check();
     } catch (error) {
-      if (performance.now() - began > 5_000) throw error;
+      if (performance.now() - began > 15_000) throw error;
       // A navigation ends the wait for a frame.
       await page.evaluate(() => new Promise(requestAnimationFrame)).catch(() => {});
     }
@@ -190,8 +192,8 @@ export async function answer(
   await page.route(`**${path}`, (route) => route.fulfill({ status, headers, json }));
 }
 
-/** Waits for a new minute if less than 20 s are left of this one, so that the test runs within one. */
+/** Waits for a new minute if less than 30 s are left of this one, so that the test runs within one. */
 export async function roomInMinute(): Promise<void> {
   const left = 60_000 - Date.now() % 60_000;
-  if (left < 20_000) await new Promise((go) => setTimeout(go, left + 100));
+  if (left < 30_000) await new Promise((go) => setTimeout(go, left + 100));
 }
