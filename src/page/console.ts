@@ -16,8 +16,7 @@ export function consoleSection({ publicUrl = "", environment, signUpIsOpen, cata
   const form = signUpIsOpen ? "make" : "paste";
   return html`
     <section id="console" class="scripted" aria-label="Console" spellcheck="false" data-base="${publicUrl}"
-      data-form="${form}"
-      data-limit="${minute}">
+      data-form="${form}" data-limit="${minute}">
       ${keyForm(keyStart(catalogue.keyPrefix, environment), signUpIsOpen)}
       <div id="strip">
         ${prints(minute)}
@@ -81,6 +80,9 @@ function prints(limit: number): Html {
 function keyForm(prefix: string, signUpIsOpen: boolean): Html {
   const first = signUpIsOpen ? "make" : "paste";
   const when = (form: string) => [html`data-when="${form}"`, form !== first && [" ", html`hidden`]];
+  const toMake = html`
+    <button type="button" id="to-make" class="link" data-form="make" ${when("paste")}>Make a key</button>
+  `;
   return html`
     <form id="key-form" autocomplete="off" autocapitalize="off">
       <div ${when("make")}>
@@ -104,10 +106,7 @@ function keyForm(prefix: string, signUpIsOpen: boolean): Html {
       <div class="row small">
         <p id="key-note"></p>
         <button type="button" class="link" data-form="paste" ${when("make")}>I have a key</button>
-        ${signUpIsOpen &&
-          html`<button type="button" id="to-make" class="link" data-form="make" ${
-            when("paste")
-          }>Make a key</button>`}
+        ${signUpIsOpen && toMake}
         <button type="button" class="link" data-form="paste" ${when("held")}>Use another</button>
       </div>
     </form>
