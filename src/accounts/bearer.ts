@@ -6,7 +6,7 @@ import { challengeOf, hashApiKey, invalidApiKey, type KeyForm } from "./api_key.
 const QUOTE = /^["']|["']$/;
 const CREDENTIALS = /^[\w-]+ +[^\s,]+ *$/;
 /** The message to clients that sent two Authorization headers. */
-export const SENT_TWICE = "The Authorization header was sent twice.";
+export const SENT_TWICE = "The Authorization header was sent twice: send it once.";
 
 /** The error for a suspended account's keys. */
 export const ACCOUNT_SUSPENDED: ApiError = new ApiError(

@@ -58,7 +58,7 @@ const REASONS: Readonly<Record<Refusal, (limit: number) => [kind: ErrorKind, rea
 function tooManyWithoutKey(limit: number): [kind: ErrorKind, reason: string] {
   return [
     ACCESS_ERRORS.rate_limit_minute,
-    `More than ${limit} requests in a minute without a valid API key.`,
+    `More than ${limit} requests in a minute without a valid API key or token.`,
   ];
 }
 

@@ -113,7 +113,8 @@ export class ChangeStore {
     const { accountId, after } = query;
     if (after === undefined) return await this.#start(query);
     if (after.accountId !== accountId) {
-      throw invalidRequest("The query parameter after must be a cursor from this feed.", "after");
+      const fault = "must be a cursor from this feed, and not that of another account or of operators";
+      throw invalidRequest(`The query parameter after ${fault}.`, "after");
     }
     const [horizon] = await this.#rows(1, { reverse: true });
     const [{ changes, end, more }, gaps] = await Promise.all([
@@ -263,7 +264,7 @@ export class ChangeStore {
 }
 
 function isOff(): ApiError {
-  return new ApiError(CHANGES_OFF, "The feed of changes is off.");
+  return new ApiError(CHANGES_OFF, `The feed of changes is off. ${CHANGES_OFF.todo}`);
 }
 
 /** Whether a time is more than a day ahead, because the clock of a process was wrong. */

@@ -24,7 +24,7 @@ const SECOND = 1_000;
 const MINUTE = 60_000;
 const CHALLENGE = 'Bearer realm="thing-store"';
 const MISSING = "Send your API key as 'Authorization: Bearer <API_KEY>'.";
-const TWICE = "The Authorization header was sent twice.";
+const TWICE = "The Authorization header was sent twice: send it once.";
 const INVALID = "The API key is not valid.";
 const MISTYPED = "The API key is mistyped: its checksum is wrong.";
 const QUOTED = "The API key is in quotes; send it without them.";
@@ -141,7 +141,7 @@ Deno.test.each([
     const { headers, json } = await call(service);
     assertEquals(headers.get("ratelimit-policy"), '"minute";q=60;w=60');
     assertEquals(headers.get("ratelimit"), '"minute";r=0;t=60');
-    const why = "More than 60 requests in a minute without a valid API key. Try again in 60 s.";
+    const why = "More than 60 requests in a minute without a valid API key or token. Try again in 60 s.";
     assertEquals(json, { code: "rate_limit_minute", message: why, status: 429 });
     service.address = "2001:db8::/64";
     assertEquals((await call(service)).remaining, 59);
