@@ -278,6 +278,8 @@ Deno.test("operators' page keeps its panel until it has shown a new key, and ask
   await page.locator("#panel[aria-busy]").waitFor();
   await press(page, "Close", true);
   await page.keyboard.press("Escape");
+  await page.reload({ timeout: 1_000 }).catch(() => {});
+  await eventually(page, () => assertEquals(dialogs.splice(0), ["beforeunload"]));
   await shows(page, { "#panel": true });
   release();
   await until(page, "#answer .status", "201");
@@ -333,6 +335,28 @@ Deno.test("operators' page asks before another form takes the place of a new key
   await press(page, "Change the name or the plan");
   await shows(page, { "#summary": /^Change the name or the plan/, "#answer": false });
   assertEquals(questions.length, 2);
+});
+
+Deno.test("operators' page asks before several new keys are lost, which are copied together", async () => {
+  await using visitor = await visitOperators();
+  const { page } = visitor;
+  const questions: string[] = [];
+  page.on("dialog", (dialog) => (questions.push(dialog.message()), dialog.dismiss()));
+  await enter(page);
+  await press(page, "Create accounts");
+  await page.locator("#inputs [name=accounts]").fill('[{"name":"Ann"},{"name":"Ben"}]');
+  await press(page, "Send", true);
+  await until(page, "#answer .status", "200");
+  await shows(page, { "#message": /^Copy the key/, "#next button": ["Copy"] });
+  await press(page, "Close", true);
+  await eventually(page, () => assertEquals(questions.length, 1));
+  await shows(page, { "#panel": true, "#body": /"apiKey": "\w+"[^]*"apiKey": "\w+"/ });
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await press(page, "Copy the response");
+  await until(page, "#next", "Copied");
+  await press(page, "Close", true);
+  await shows(page, { "#panel": false });
+  assertEquals(questions.length, 1);
 });
 
 Deno.test("operators' page shows the list, filter, next page and action of a part that it does not know", async () => {

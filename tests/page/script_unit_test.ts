@@ -116,19 +116,20 @@ Deno.test("sample() quotes what only ends like a new key", () => {
   ]);
 });
 
-Deno.test("exchange() reads a new key only from what was created, and nothing from a text of a client", async () => {
+Deno.test("exchange() reads a new key from any answer but that of a GET, the first of several, and nothing from a text of a client", async () => {
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
   await using server = Deno.serve(options, async (request) => {
-    return new Response(await request.text(), { status: Number(new URL(request.url).searchParams.get("s")) });
+    return new Response(await request.text() || '{"apiKey":"as_1"}');
   });
-  const url = `http://127.0.0.1:${server.addr.port}/?s=`;
-  const keyIn = async (status: number, body: unknown) => {
-    const call = { method: "POST", url: `${url}${status}`, headers: [], body: JSON.stringify(body) };
+  const url = `http://127.0.0.1:${server.addr.port}/`;
+  const keyIn = async (method: string, body: unknown) => {
+    const call = { method, url, headers: [], body: body === undefined ? "" : JSON.stringify(body) };
     return (await exchange(call)).newKey;
   };
 
-  assertEquals(await keyIn(201, { name: '"apiKey":"x"', apiKey: "as_1" }), "as_1");
-  assertEquals([await keyIn(200, { apiKey: "as_1" }), await keyIn(201, { name: '"apiKey":"x"' })], ["", ""]);
+  assertEquals(await keyIn("POST", { name: '"apiKey":"x"', apiKey: "as_1" }), "as_1");
+  assertEquals(await keyIn("POST", ["as_1", "as_2"].map((apiKey) => ({ apiKey }))), "as_1");
+  assertEquals([await keyIn("GET", undefined), await keyIn("POST", { name: '"apiKey":"x"' })], ["", ""]);
 });
 
 Deno.test("exchange() sends a key to no path but that of its request, and follows no redirect", async () => {

@@ -33,7 +33,7 @@ import {
 
 /**
  * What the page knows. The token is nowhere else: the storage of the session is shared with all pages of the origin.
- * `newKey` is one that is shown, but not copied.
+ * `newKey` is one that is shown, but not copied; of several, the first.
  * @type {{ token: string, forms: readonly Form[], place?: Place, form?: Form, row?: Row | undefined,
  *   readings: number, newKey: string }}
  */
@@ -312,7 +312,7 @@ export function choose(form, params, keys = {}) {
   if (form.method === "GET" && !first) send();
 }
 
-/** Sends the form, and shows the answer. Until it is there, nothing else can be done, because it may have a key. */
+/** Sends the form, and shows the answer. Until it is there, nothing else can be done, because it may have keys. */
 export async function send() {
   const { form, place } = desk;
   if (!form || isBusy()) return;
@@ -335,9 +335,11 @@ export async function send() {
   const meaning = form.answers[status] ?? "";
   const known = { meaning, advice: "", sunset: "", path: "", filled: 0, isAdded: true, isCopied: true };
   desk.newKey = newKey;
+  // Several are copied with the whole answer.
+  const isOne = newKey !== "" && rowsIn(answer.body).length === 0;
   show({
     ...toldOf({ operation: form.id, call, answer }, known),
-    next: [newKey && copyButton("the key", () => newKey, { label: "Copy the key", onCopied: noteCopied })],
+    next: [isOne && copyButton("the key", () => newKey, { label: "Copy the key", onCopied: noteCopied })],
     onCopied: noteCopied,
   });
   part("answer").scrollIntoView({ block: "nearest" });
@@ -376,7 +378,7 @@ export function start() {
   // Whatever closes the panel, it opens again if it must stay.
   on("panel", "close", () => isBusy() || !mayDiscard() ? panel().showModal() : clear());
   document.addEventListener("copy", () => `${getSelection()}`.includes(desk.newKey) && noteCopied());
-  addEventListener("beforeunload", (event) => desk.newKey && event.preventDefault());
+  addEventListener("beforeunload", (event) => (isBusy() || desk.newKey) && event.preventDefault());
   addEventListener("hashchange", () => (panel().close(), go()));
   // Back from another site, a browser shows the page as it was.
   addEventListener("pageshow", ({ persisted }) => persisted && location.reload());

@@ -54,8 +54,8 @@ export function obstacleTo(call) {
 }
 
 /**
- * Sends the request and reads the whole response, with its new API key: the OpenAPI document has examples of keys, but
- * is no 201. It follows no redirect, because its key is for this service only.
+ * Sends the request and reads the whole response, with its new API key, the first if there are several: the OpenAPI
+ * document has examples of keys. It follows no redirect, because its key is for this service only.
  * @param {Call} call
  * @returns {Promise<Answer>}
  */
@@ -85,7 +85,7 @@ export async function exchange(call) {
     });
     const body = await response.text();
     const { status, ok, statusText: text, headers } = response;
-    const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(status === 201 ? body : "") ?? [];
+    const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(method === "GET" ? "" : body) ?? [];
     const wait = status === 429 || status === 503 ? Number(headers.get("retry-after")) : 0;
     return { status, text, headers, body, ms: elapsed(), newKey, wait, ...readProblem(ok ? "" : body) };
   } catch {
