@@ -535,3 +535,15 @@ test("page finds operations by statuses, codes, headers and text, and counts the
   assert((await find("")).length > 20);
   await shows(page, { "#found": "" });
 });
+
+test("page knows sections whose names have any letters", async ({ page, origin, noise }) => {
+  await page.route(`${origin}/`, async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replaceAll(/(?<=id=|href=#)limits\b/g, "größe");
+    await route.fulfill({ response, body });
+  });
+  await page.reload();
+  await page.locator("#contents [href='#größe']").click();
+  await page.locator("#contents [href='#größe'][aria-current]").waitFor();
+  assertEquals(noise, []);
+});

@@ -68,20 +68,25 @@ export function startSamples(toolsOf) {
   }
 }
 
+/** Where a link leads within the page, such as `#limits`. @param {HTMLAnchorElement | HTMLAreaElement} link */
+export function anchorOf({ hash }) {
+  return decodeURI(hash);
+}
+
 /** Shows in the contents what is read, and searches the texts that they link to. The key / leads to the search. */
 export function startContents() {
   const links = [...document.links].filter((link) => link.matches("nav li > a"));
   const shown = new IntersectionObserver((seen) => {
     const at = seen.find(({ isIntersecting }) => isIntersecting)?.target.id;
     if (!at) return;
-    for (const link of links) mark(link, "aria-current", link.hash === `#${at}` && "true");
+    for (const link of links) mark(link, "aria-current", anchorOf(link) === `#${at}` && "true");
     all("nav [aria-current]")[0]?.scrollIntoView({ block: "nearest" });
   }, { rootMargin: "-20% 0px -79%" });
   for (const link of links) {
     link.addEventListener("click", () => part("contents").hidePopover());
-    shown.observe(part(link.hash.slice(1)));
+    shown.observe(part(anchorOf(link).slice(1)));
   }
-  const texts = links.map(({ textContent, hash }) => `${textContent} ${textOf(hash)}`.toLowerCase());
+  const texts = links.map((link) => `${link.textContent} ${textOf(anchorOf(link))}`.toLowerCase());
   on("filter", "input", () => {
     const words = field("#filter").value.toLowerCase().split(" ");
     const found = links.filter((link, index) => {
