@@ -66,7 +66,11 @@ export function frame(
   { style, script }: Assets,
   { title, description, body }: Readonly<{ title: string; description: string; body: Content }>,
 ): string {
-  const short = `${html`${body}`}`.replaceAll(UNNEEDED, "").replaceAll(/(?<==)"[^"]*"|>[^<]+/g, unescaped);
+  // A slash after a value would belong to it without quotes.
+  const short = `${html`${body}`}`.replaceAll(UNNEEDED, "").replaceAll(
+    /(?<==)"[^"]*"(?!\/)|>[^<]+/g,
+    unescaped,
+  );
   const page = html`
     <!doctype html>
     <html lang="en">

@@ -18,6 +18,8 @@ import { assets, frame } from "../../src/page/frame.ts";
 import { html as template } from "../../src/page/html.ts";
 import { requireColours } from "../../src/page/identity.ts";
 import { inline, sectionsOf } from "../../src/page/markdown.ts";
+import { OPERATORS_ASSETS } from "../../src/page/operators.ts";
+import { ASSETS } from "../../src/page/page.ts";
 import { OF_THINGS } from "../support/things.ts";
 import { Harness, type HarnessOptions } from "../support/harness.ts";
 import { ALL } from "../support/operations.ts";
@@ -340,22 +342,30 @@ Deno.test("assets() leaves out comments and spaces around signs, but none in lit
   assertEquals(new Function(`${script.replace("start();", "")}return literals;`)()(4), literals(4));
 });
 
-Deno.test("scripts of the pages have no templates in templates, which assets() cannot tell", () => {
+Deno.test.each<[what: string, pattern: RegExp, example: string]>([
+  ["templates in templates", /`[^`]*\$\{[^`}]*`/, "`a${b ? `c = d` : ''}`"],
+  ["comments after code", /\S +\/[/*] /, "a(); // It's b."],
+  ["comments of several lines in functions", /^ +\/\*(?!.*\*\/)/m, "  /**\n   * It's a.\n   */"],
+  ["patterns that begin with a space", /[(,=:!&|?[] *\/ /, "a.match(/ = /)"],
+  ["signs that would become one", /([+-]) \1/, "a - -b"],
+])("scripts of the pages have no %s, which assets() cannot tell", (_, pattern, example) => {
+  assertMatch(example, pattern);
   const folder = new URL("../../src/page/script/", import.meta.url);
   for (const { name } of Deno.readDirSync(folder)) {
-    assertEquals([name, /`[^`]*\$\{[^`}]*`/.exec(Deno.readTextFileSync(new URL(name, folder)))?.[0]], [
-      name,
-      undefined,
-    ]);
+    assertEquals([name, pattern.exec(Deno.readTextFileSync(new URL(name, folder)))?.[0]], [name, undefined]);
   }
+});
+
+Deno.test("scripts of the pages are whole", () => {
+  for (const { script } of [ASSETS, OPERATORS_ASSETS]) new Function(script);
 });
 
 Deno.test("frame() leaves quotes as they are where they end nothing", () => {
   const [single, both] = ['say "a"', `it's "b"`];
-  const body = template`<p title="${single}" lang="${both}">${`x="c ='${both}`}</p>`;
+  const body = template`<p title="${single}" lang="${both}">${`x="c ='${both}`}</p><use href="#a"/>`;
   const page = frame({ style: "", script: "" }, { title: "A", description: "B", body });
 
-  assertHas(page, `<p title='say "a"' lang="it's &quot;b&quot;">x="c ='it's "b"</p>`);
+  assertHas(page, `<p title='say "a"' lang="it's &quot;b&quot;">x="c ='it's "b"</p><use href="#a"/>`);
 });
 
 Deno.test("sectionsOf() renders paragraphs, lists, code, slots and links, and escapes text", () => {
