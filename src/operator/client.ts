@@ -163,7 +163,9 @@ async function refusalOf(response: Response, method: string): Promise<CommandErr
   }
   const reason = message.replace(/\.$/, "") + outcome;
   if (response.status === 400) return new InvalidArguments(reason);
-  return code === "method_not_allowed" ? new Misunderstood(reason) : new Refusal(reason, String(code));
+  return code === "method_not_allowed"
+    ? new Misunderstood(reason)
+    : new Refusal(reason, typeof code === "string" ? code : "");
 }
 
 /** Maximum duration of a request, in ms. The service takes 30 s at most. */
