@@ -305,6 +305,9 @@ Deno.test("listChanges() reads at most 1,000 rows of changes that a restricted k
   do pages.push([(await restricted.next(5)).length, restricted.more]); while (restricted.more);
 
   assertEquals(pages, [[0, true], [0, true], [1, false]]);
+  const waiting = await Object.assign(restricted, { cursor: ann.cursor }).ask(`?after=${ann.cursor}&wait=20`);
+  const { changes, more } = await waiting.json();
+  assertEquals([changes, more], [[], true]);
   assertEquals((await ann.all()).length, 1_101);
 });
 

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { type LogRow, mergeLogs } from "../../src/changes/logs.ts";
+import { type LogRow, mergeLogs, rowOf } from "../../src/changes/logs.ts";
+import { encodeJson } from "../../src/engine/mod.ts";
 import { seededRandom } from "../support/time.ts";
 
 /** Rows of a log with these stamps. The entry of each names its log, too. */
@@ -26,6 +27,13 @@ Deno.test.each<
   const { commits, end } = mergeLogs([rowsOf("a", ...a), rowsOf("b", ...b)], size, "5");
 
   assertEquals([commits.map(({ entries }) => entries.join("+")).join(" "), end], expected);
+});
+
+Deno.test("rowOf() has the time of the last entry of a commit", () => {
+  const entries = [{ at: 5 }, { at: 7 }];
+
+  const row = rowOf({ key: ["log", "1"], value: encodeJson(entries), versionstamp: "2" });
+  assertEquals(row, { stamp: "1", at: 7, entries });
 });
 
 Deno.test("mergeLogs() has the latest time of a commit", () => {
