@@ -197,6 +197,7 @@ Deno.test("main() exits with 1 and prints in one line why a service refuses", as
       [CHANGE, 504, "<html>", "", `The service returned 504. ${UNKNOWN}`],
       [READ, 403, '{"error":"forbidden"}', "", "The service returned 403."],
       [READ, 503, '{"code":"overloaded","message":"Too many."}', "", "Too many."],
+      ["changes show", 503, '{"code":"overloaded","message":"Too many."}', "", "Too many."],
       [READ, 404, '{"code":"account_not_found","message":"None."}', "", "None."],
       [READ, 413, '{"code":"payload_too_large","message":"Too long."}', "", "Too long."],
       [READ, 400, "<html>", "", "The service returned 400."],

@@ -10,6 +10,7 @@ import {
   pathWith,
   placeOf,
   printsUsed,
+  rowParamOf,
   rowsIn,
 } from "../../src/page/script/views.js";
 
@@ -54,6 +55,14 @@ Deno.test("paramsOf() and pathWith() put the key of a row into the path of its o
   const params = place ? paramsOf(place, path, "a b") : {};
   assertEquals(params, { toolId: "7", loanId: "a%20b" });
   assertEquals([pathWith(path, params), pathWith(path, {})], ["/v1/tools/7/loans/a%20b/return", path]);
+});
+
+Deno.test("rowParamOf() knows rows of the list, and none of another list with a path of the same length", () => {
+  const params = ["/v1/cats/{catId}/feed", "/v1/dogs/{dogId}", "/v1/cats"].map((path) =>
+    rowParamOf("/v1/cats", path)
+  );
+
+  assertEquals(params, ["catId", undefined, undefined]);
 });
 
 Deno.test("nextQuery() takes only the query of a link, which may be of another origin", () => {
