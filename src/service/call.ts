@@ -31,8 +31,8 @@ export interface Call extends WebCall {
   readonly noteChange: (changed: Changed) => void;
   /**
    * Waits until something has happened, without being in flight. Resolves to whether it has, as `wait` does, which should
-   * then resolve at once if the signal aborts: when the service stops, or the client has gone. After a second, the key
-   * must still be valid.
+   * then resolve at once if the signal aborts: when the service stops, the client has gone, or another sender gets the
+   * place of the request. After a second, the key must still be valid.
    *
    * @throws {ApiError} `overloaded` if too many requests wait; or that of a request whose key is not valid any more.
    */
