@@ -320,6 +320,7 @@ test("page writes all samples in one language, which it remembers, with a new ke
     assertEquals(await page.locator("#start select.link").first().inputValue(), name);
   }
   assert((await text(page, inReference)).includes('"Idempotency-Key": crypto.randomUUID(),'));
+  await shows(page, { ".tools + :not(pre)": [] });
   await page.reload();
   assert((await text(page, "#first-call")).startsWith("const response = await fetch("));
   await choose(page, IDS.create);

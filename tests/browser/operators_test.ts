@@ -406,7 +406,11 @@ Deno.test("operators' page shows the list, filter, next page and action of a par
   assertEquals(answers, ["2: Is the tool in order?"]);
   await press(page, "Close", true);
   await press(page, "Close the desk");
-  await shows(page, { "#subject": "Close the desk", "#target": "/operator/v1/desk/close" });
+  await shows(page, {
+    "#subject": "Close the desk",
+    "#target": "/operator/v1/desk/close",
+    "#row-actions > *, #facts > *": [],
+  });
 });
 
 Deno.test("operators' page adds and deletes items of a fork's private collection", async () => {
