@@ -548,3 +548,10 @@ test("page knows sections whose names have any letters", async ({ page, origin, 
   await page.locator("#contents [href='#größe'][aria-current]").waitFor();
   assertEquals(noise, []);
 });
+
+test("page says nothing of an error that has no text", async ({ page }) => {
+  await signUp(page);
+  await page.route(`**${PATH}*`, (route) => route.fulfill({ status: 400 }));
+  assertEquals(await call(page, IDS.list), "400");
+  await shows(page, { "#message": "" });
+});
