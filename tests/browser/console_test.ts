@@ -549,9 +549,16 @@ test("page knows sections whose names have any letters", async ({ page, origin, 
   assertEquals(noise, []);
 });
 
-test("page says nothing of an error that has no text", async ({ page }) => {
+test("page says nothing of an error that has no text, and what to do after one that it knows", async ({ page }) => {
   await signUp(page);
   await page.route(`**${PATH}*`, (route) => route.fulfill({ status: 400 }));
   assertEquals(await call(page, IDS.list), "400");
   await shows(page, { "#message": "" });
+  const known = page.locator("dt[id|=error]:has(+ dd span)").first();
+  const code = (await known.getAttribute("id") ?? "").replace("error-", "");
+  const advice = await text(page, `#error-${code} + dd span`);
+  assert(advice !== "");
+  await answer(page, `${PATH}*`, [400, code, "It went wrong."]);
+  assertEquals(await call(page), "400");
+  await shows(page, { "#message": "It went wrong.", "#error": code, "#todo": advice });
 });
