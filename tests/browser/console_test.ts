@@ -411,7 +411,7 @@ test("page adds a key without using it, and revokes it", async ({ page }) => {
 
   assertEquals(await call(page, "addKey"), "201");
   await shows(page, {
-    "#message": /^Copy the key: it is shown only now\. .* These forms have its id now\.$/,
+    "#message": /^Copy now: keys are shown only once\. .* These forms have its id now\.$/,
     "#next button:visible": ["Copy the added key", "Revoke an added key", "Copy"],
     "#key": key,
   });

@@ -284,9 +284,16 @@ Deno.test("operators' page keeps its panel until it has shown a new key, and ask
   release();
   await until(page, "#answer .status", "201");
   await shows(page, {
-    "#message": /^Copy the key: it is shown only now\./,
+    "#message": /^Copy now: keys are shown only once\./,
     "#next button": ["Copy the key", "Copy"],
+    "#next .filled": ["Copy the key"],
   });
+  assert(
+    await page.locator("#next .filled").evaluate((copying) => {
+      const { left, top, width, height } = copying.getBoundingClientRect();
+      return document.elementFromPoint(left + width / 2, top + height / 2) === copying;
+    }),
+  );
   await until(page, "#pages", "1 shown.");
   const [, key = ""] = /"apiKey": "(\w+)"/.exec(await text(page, "#body")) ?? [];
   assert(key !== "");
@@ -307,6 +314,7 @@ Deno.test("operators' page keeps its panel until it has shown a new key, and ask
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await press(page, "Copy the response");
   await until(page, "#next", "Copied");
+  await shows(page, { "#next .filled": [] });
   await page.keyboard.press("Escape");
   await shows(page, { "#panel": false });
   await eventually(page, async () => assert(!(await page.content()).includes(key)));
@@ -337,7 +345,7 @@ Deno.test("operators' page asks before another form takes the place of a new key
   assertEquals(questions.length, 2);
 });
 
-Deno.test("operators' page asks once before several new keys are lost, which are copied together", async () => {
+Deno.test("operators' page asks once before several new keys are lost, and copies them one a line", async () => {
   await using visitor = await visitOperators();
   const { page } = visitor;
   const questions: string[] = [];
@@ -353,13 +361,19 @@ Deno.test("operators' page asks once before several new keys are lost, which are
   };
   await enter(page);
   await createTwo();
-  await shows(page, { "#message": /^Copy the key/, "#next button": ["Copy"] });
+  await shows(page, {
+    "#message": /^Copy now: keys are shown only once\./,
+    "#next button": ["Copy the keys", "Copy"],
+  });
   await press(page, "Close", true);
   await eventually(page, () => assertEquals(questions.length, 1));
-  await shows(page, { "#panel": true, "#body": /"apiKey": "\w+"[^]*"apiKey": "\w+"/ });
+  await shows(page, { "#panel": true });
+  const keys = [...(await text(page, "#body")).matchAll(/"apiKey": "(\w+)"/g)].map(([, key]) => key);
+  assertEquals(keys.length, 2);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await press(page, "Copy the response");
+  await press(page, "Copy the keys");
   await until(page, "#next", "Copied");
+  assertEquals(await page.evaluate(() => navigator.clipboard.readText()), keys.join("\n"));
   await press(page, "Close", true);
   await shows(page, { "#panel": false });
   assertEquals(questions.length, 1);

@@ -13,6 +13,7 @@ import {
   buildRequest,
   duration,
   durationInWords,
+  type Entry,
   exchange,
   jsonPieces,
   nextCursor,
@@ -116,20 +117,20 @@ Deno.test("sample() quotes what only ends like a new key", () => {
   ]);
 });
 
-Deno.test("exchange() reads a new key from any answer but that of a GET, the first of several, and nothing from a text of a client", async () => {
+Deno.test("exchange() reads new keys from any answer but that of a GET, and nothing from a text of a client", async () => {
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
   await using server = Deno.serve(options, async (request) => {
     return new Response(await request.text() || '{"apiKey":"as_1"}');
   });
   const url = `http://127.0.0.1:${server.addr.port}/`;
-  const keyIn = async (method: string, body: unknown) => {
+  const keysIn = async (method: string, body: unknown) => {
     const call = { method, url, headers: [], body: body === undefined ? "" : JSON.stringify(body) };
-    return (await exchange(call)).newKey;
+    return (await exchange(call)).newKeys;
   };
 
-  assertEquals(await keyIn("POST", { name: '"apiKey":"x"', apiKey: "as_1" }), "as_1");
-  assertEquals(await keyIn("POST", ["as_1", "as_2"].map((apiKey) => ({ apiKey }))), "as_1");
-  assertEquals([await keyIn("GET", undefined), await keyIn("POST", { name: '"apiKey":"x"' })], ["", ""]);
+  assertEquals(await keysIn("POST", { name: '"apiKey":"x"', apiKey: "as_1" }), ["as_1"]);
+  assertEquals(await keysIn("POST", ["as_1", "as_2"].map((apiKey) => [{ apiKey }])), ["as_1", "as_2"]);
+  assertEquals([await keysIn("GET", undefined), await keysIn("POST", { name: '"apiKey":"x"' })], [[], []]);
 });
 
 Deno.test("exchange() sends a key to no path but that of its request, and follows no redirect", async () => {
@@ -198,7 +199,7 @@ Deno.test("nextCursor(), readProblem() and duration() read what a response says"
 });
 
 /** A response, by default under limits of 60 requests a minute and 1,000 a day, of which 900 are left. */
-function entry(given = {}) {
+function entry(given = {}): Entry {
   const usual = { status: 200, left: 0, day: 900, reset: 1_000, limit: 60, code: "", isOfDay: false };
   const { status, left, day, reset, limit, code, isOfDay } = { ...usual, ...given };
   const headers = new Headers({
@@ -216,7 +217,7 @@ function entry(given = {}) {
     code,
     message: "",
     field: "",
-    newKey: "",
+    newKeys: [],
     wait: 0,
   };
   return { operation: "listThings", call: buildRequest(CREATE, []), answer };
@@ -344,16 +345,16 @@ const KNOWN = {
 /** A request, and a response with this text and these headers. */
 function answered(
   status: number,
-  given: { body?: string; headers?: Record<string, string>; newKey?: string; key?: string },
+  given: { body?: string; headers?: Record<string, string>; newKeys?: readonly string[]; key?: string },
 ) {
   const made = entry({ status });
-  const { body = "{}", headers = {}, newKey = "", key } = given;
+  const { body = "{}", headers = {}, newKeys = [], key } = given;
   for (const [name, value] of Object.entries(headers)) made.answer.headers.set(name, value);
   const call = key ? { ...made.call, headers: [["Idempotency-Key", key]] } : made.call;
   return {
     ...made,
     call,
-    answer: { ...made.answer, body, newKey, ...readProblem(status < 400 ? "" : body) },
+    answer: { ...made.answer, body, newKeys, ...readProblem(status < 400 ? "" : body) },
   };
 }
 
@@ -372,10 +373,10 @@ Deno.test("toldOf() says what a response means, and what is special about it", (
     "A list. These forms have its id and ETag now.",
   );
   assertEquals(
-    told({ newKey: "k" }, { filled: 1, isAdded: true }),
-    "Copy the key: it is shown only now. A list. These forms have its id now.",
+    told({ newKeys: ["k"] }, { filled: 1, isAdded: true }),
+    "Copy now: keys are shown only once. A list. These forms have its id now.",
   );
-  assertEquals(told({ newKey: "k" }), "Copy your new key: only this tab has it. A list.");
+  assertEquals(told({ newKeys: ["k"] }), "Copy your new key: only this tab has it. A list.");
   const limited = '{"code":"rate_limit_day","message":"The limit per day is used up. Try again in 28800 s."}';
   const { message, todo, kind } = toldOf(answered(429, { body: limited }), KNOWN);
   assertEquals([message, todo, kind], [
@@ -398,7 +399,7 @@ Deno.test("stepsOf() offers what can follow a response", () => {
   assertEquals(steps(201, { key: "a", headers: { "idempotency-replayed": "true" } }), []);
   assertEquals(steps(412, { headers: { etag: '"b"' } }), ["tag", '"b"']);
   assertEquals(steps(200, { headers: { link: '</v1/things?cursor=9>; rel="next"' } }), ["cursor", "9"]);
-  assertEquals(steps(201, { newKey: "k" }, { isAdded: true }), ["addedKey", "k"]);
+  assertEquals(steps(201, { newKeys: ["k"] }, { isAdded: true }), ["addedKey", "k"]);
 });
 
 Deno.test("raceTold() says that a race was exact, and what came between", () => {

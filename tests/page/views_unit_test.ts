@@ -76,7 +76,7 @@ Deno.test("nextQuery() takes only the query of a link, which may be of another o
 Deno.test("faultOf() says why an answer has nothing to show, also one of a proxy", () => {
   const answer = (status: number, text: string, message = "", type = "application/json") => ({
     ...{ status, text, message, headers: new Headers({ "content-type": type }) },
-    ...{ body: "", ms: 1, code: "", field: "", newKey: "", wait: 0 },
+    ...{ body: "", ms: 1, code: "", field: "", newKeys: [], wait: 0 },
   });
 
   assertEquals(faultOf(answer(200, "OK")), "");

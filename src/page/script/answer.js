@@ -27,7 +27,7 @@ export function sentences(...texts) {
  * @returns {Told}
  */
 export function toldOf({ call, answer }, { meaning, advice, sunset, filled, isAdded }) {
-  const { status, text, headers, body, ms, code, message, newKey } = answer;
+  const { status, text, headers, body, ms, code, message, newKeys } = answer;
   const waits = /Try again in (\d+) s\.$/.exec(message);
   return {
     kind: status === 429 ? "429" : `${status}`.slice(0, 1),
@@ -36,8 +36,8 @@ export function toldOf({ call, answer }, { meaning, advice, sunset, filled, isAd
       ["", [status && text, `${ms} ms`, `${call.method} ${targetOf(call)}`].filter(Boolean).join(" · ")],
     ],
     message: sentences(
-      newKey &&
-        (isAdded ? "Copy the key: it is shown only now" : "Copy your new key: only this tab has it"),
+      newKeys.length > 0 &&
+        (isAdded ? "Copy now: keys are shown only once" : "Copy your new key: only this tab has it"),
       message.replace(/\d+ s\.$/, (time) => durationInWords(parseInt(time) * 1_000)) || meaning,
       headers.has("idempotency-replayed") && "A replay of the first response: nothing was created twice",
       filled > 0 && `These forms have its id${headers.has("etag") ? " and ETag" : ""} now`,
@@ -62,11 +62,11 @@ export function isEmptyList({ status, body }) {
  * @param {Known} known
  */
 export function stepsOf({ call, answer }, { path, isAdded, isCopied }) {
-  const { status, headers, newKey } = answer;
+  const { status, headers, newKeys } = answer;
   const isNew = status > 200 && status < 300 && !headers.has("idempotency-replayed");
   return {
     copiesKey: !isCopied,
-    addedKey: isAdded ? newKey : "",
+    addedKey: isAdded ? newKeys.join("\n") : "",
     adds: isEmptyList(answer) || (path.includes("{") && (status === 403 || status === 404)),
     repeats: isNew && call.headers.flat().includes("Idempotency-Key"),
     tag: status === 412 ? headers.get("etag") ?? "" : "",

@@ -119,8 +119,8 @@ export async function makeKey() {
   const value = JSON.stringify({ name: field("#name").value });
   const call = callOf("createAccount", [{ name: "body", place: "body", value }]);
   const { answer } = await whileBusy(() => run("createAccount", call));
-  const { newKey, status, text, message, code } = answer;
-  if (newKey !== "") return await callFirst();
+  const { newKeys, status, text, message, code } = answer;
+  if (newKeys.length > 0) return await callFirst();
   const isClosed = code === "sign_up_closed";
   if (isClosed) part("to-make").remove();
   const fault = sentences(status === 0 && text, message) || "No key was made. Try again later.";
@@ -359,16 +359,17 @@ export async function run(operation, call) {
   if (end > now) state.waits[payer] = end;
   if (isOfKey) state.usage = usageAfter(state.usage, entry, now);
   if (isOfKey && answer.code === "key_banned") state.bannedUntil = end;
-  if (!answer.newKey || isAdded(entry)) return entry;
+  const [newKey] = answer.newKeys;
+  if (newKey === undefined || isAdded(entry)) return entry;
   if (!isOfKey) forget();
-  adopt(answer.newKey, true);
+  adopt(newKey, true);
   return entry;
 }
 
 /** Whether a response has a key beside the one in use. @param {Entry} entry */
-export function isAdded({ operation, answer: { newKey } }) {
+export function isAdded({ operation, answer: { newKeys } }) {
   const { payer, ends } = part(operation).dataset;
-  return newKey !== "" && !payer && !ends;
+  return newKeys.length > 0 && !payer && !ends;
 }
 
 /** Sends a request, by default that of the form, and shows the response. */

@@ -33,11 +33,11 @@ import {
 
 /**
  * What the page knows. The token is nowhere else: the storage of the session is shared with all pages of the origin.
- * `newKey` is one that is shown, but not copied; of several, the first.
+ * `newKeys` are shown, but not copied.
  * @type {{ token: string, forms: readonly Form[], place?: Place, form?: Form, row?: Row | undefined,
- *   readings: number, newKey: string }}
+ *   readings: number, newKeys: readonly string[] }}
  */
-export const desk = { token: "", forms: [], readings: 0, newKey: "" };
+export const desk = { token: "", forms: [], readings: 0, newKeys: [] };
 
 /**
  * Sends a request with the token, to where the page comes from.
@@ -325,7 +325,7 @@ export async function send() {
   mark(part("panel"), "aria-busy", "true");
   const { call, answer } = await ask(form, [...given.filter(({ place }) => place !== "body"), body]);
   mark(part("panel"), "aria-busy", false);
-  const { status, field: faulty, newKey } = answer;
+  const { status, field: faulty, newKeys } = answer;
   if (status === 401) return leave();
   blame("#inputs", faulty);
   if (status > 0 && status < 500) {
@@ -334,12 +334,10 @@ export async function send() {
   part("answer").hidden = false;
   const meaning = form.answers[status] ?? "";
   const known = { meaning, advice: "", sunset: "", path: "", filled: 0, isAdded: true, isCopied: true };
-  desk.newKey = newKey;
-  // Several are copied with the whole answer.
-  const isOne = newKey !== "" && rowsIn(answer.body).length === 0;
+  desk.newKeys = newKeys;
   show({
     ...toldOf({ operation: form.id, call, answer }, known),
-    next: [isOne && copyButton("the key", () => newKey, { label: "Copy the key", onCopied: noteCopied })],
+    next: newKeys.length > 0 ? [copyingOf(newKeys)] : [],
     onCopied: noteCopied,
   });
   part("answer").scrollIntoView({ block: "nearest" });
@@ -352,14 +350,24 @@ export function clear() {
   show({ kind: "example", head: [], message: "" });
 }
 
-export function noteCopied() {
-  desk.newKey = "";
+/** The next step after new keys: a button that copies them, one a line. @param {readonly string[]} keys */
+export function copyingOf(keys) {
+  const label = keys.length > 1 ? "Copy the keys" : "Copy the key";
+  const copying = copyButton("", () => keys.join("\n"), { label, onCopied: noteCopied });
+  mark(copying, "class", "filled");
+  return copying;
 }
 
-/** Whether the answer may go. Asks if it has a new key that was not copied, because it would be lost. */
+export function noteCopied() {
+  desk.newKeys = [];
+  for (const copying of all("#next .filled")) mark(copying, "class", "link");
+}
+
+/** Whether the answer may go. Asks if it has new keys that were not copied, because they would be lost. */
 export function mayDiscard() {
-  const may = desk.newKey === "" || confirm("The new key is not copied, and would be lost. Continue?");
-  if (may) desk.newKey = "";
+  const told = desk.newKeys.length > 1 ? "The new keys are" : "The new key is";
+  const may = desk.newKeys.length === 0 || confirm(`${told} not copied, and would be lost. Continue?`);
+  if (may) desk.newKeys = [];
   return may;
 }
 
@@ -377,8 +385,14 @@ export function start() {
   on("close", "click", () => panel().close());
   // Whatever closes the panel, it opens again if it must stay.
   on("panel", "close", () => isBusy() || !mayDiscard() ? panel().showModal() : clear());
-  document.addEventListener("copy", () => `${getSelection()}`.includes(desk.newKey) && noteCopied());
-  addEventListener("beforeunload", (event) => (isBusy() || desk.newKey) && event.preventDefault());
+  document.addEventListener("copy", () => {
+    const text = `${getSelection()}`;
+    if (desk.newKeys.every((key) => text.includes(key))) noteCopied();
+  });
+  addEventListener(
+    "beforeunload",
+    (event) => (isBusy() || desk.newKeys.length > 0) && event.preventDefault(),
+  );
   addEventListener("hashchange", () => (panel().close(), go()));
   // Back from another site, a browser shows the page as it was.
   addEventListener("pageshow", ({ persisted }) => persisted && location.reload());

@@ -5,8 +5,8 @@
  * @typedef {{ method: string, url: string, headers: string[][], body: string }} Call
  *   A request. An empty body means none.
  * @typedef {{ status: number, text: string, headers: Headers, body: string, ms: number, code: string,
- *   message: string, field: string, newKey: string, wait: number }} Answer A response. Status 0 means none; `text` says
- *   so. `wait` is in seconds.
+ *   message: string, field: string, newKeys: readonly string[], wait: number }} Answer A response. Status 0 means none;
+ *   `text` says so. `wait` is in seconds.
  * @typedef {{ operation: string, call: Call, answer: Answer }} Entry A request of an operation, and its response.
  */
 
@@ -54,8 +54,8 @@ export function obstacleTo(call) {
 }
 
 /**
- * Sends the request and reads the whole response, with its new API key, the first if there are several: the OpenAPI
- * document has examples of keys. It follows no redirect, because its key is for this service only.
+ * Sends the request and reads the whole response, with its new API keys: the OpenAPI document has examples of keys, but
+ * a GET makes none. It follows no redirect, because its key is for this service only.
  * @param {Call} call
  * @returns {Promise<Answer>}
  */
@@ -65,7 +65,7 @@ export async function exchange(call) {
     status: 0,
     headers: new Headers(),
     body: "",
-    newKey: "",
+    newKeys: [],
     wait: 0,
     ms: 0,
     ...readProblem(""),
@@ -85,9 +85,9 @@ export async function exchange(call) {
     });
     const body = await response.text();
     const { status, ok, statusText: text, headers } = response;
-    const [, newKey = ""] = /"apiKey":"(\w+)"/.exec(method === "GET" ? "" : body) ?? [];
+    const newKeys = (method === "GET" ? "" : body).match(/(?<="apiKey":")\w+(?=")/g) ?? [];
     const wait = status === 429 || status === 503 ? Number(headers.get("retry-after")) : 0;
-    return { status, text, headers, body, ms: elapsed(), newKey, wait, ...readProblem(ok ? "" : body) };
+    return { status, text, headers, body, ms: elapsed(), newKeys, wait, ...readProblem(ok ? "" : body) };
   } catch {
     const isSafe = method === "GET" || sent.flat().includes("Idempotency-Key");
     const message = `Check that you are online and that the service is running. ${
