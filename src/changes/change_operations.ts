@@ -178,7 +178,7 @@ export function operatorChangeOperations(changes: ChangeStore, { schema }: Store
     tag: TAG,
     summary: "Switch the feed of changes on or off",
     description:
-      "Changes are in the feed from now on, and for that many days; 0, the default, switches it off. While it is on, " +
+      "Changes are in the feed from now on, and for that many days. 0 switches it off. It is off by default. While it is on, " +
       "earlier releases that have no feed refuse to run on the store, so switch it off before you go back to one. After it was off, readers of the feed have to list everything again.",
     confirm:
       "While it is on, earlier releases stop, and after it was off, readers list everything again. Continue?",

@@ -226,6 +226,13 @@ Deno.test("formsOf() asks before what cannot be undone", () => {
   assertEquals(undeclared.filter(({ method, confirm }) => (method === "DELETE") !== (confirm !== "")), []);
 });
 
+Deno.test("descriptions of operators' operations tell of a default only if a field has one", () => {
+  const telling = FORMS.filter(({ description }) => description.includes("the default"));
+
+  assert(telling.length > 0);
+  assertEquals(telling.filter(({ inputs }) => inputs.every(({ absent }) => absent === "")), []);
+});
+
 Deno.test("code of the operators' page names no operation and no field", async () => {
   // A collection of a fork may have fields of any names, such as `title`.
   const own = (path: string) =>
