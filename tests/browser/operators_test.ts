@@ -64,6 +64,13 @@ Deno.test("operators' page shows accounts with hostile names as text, and what c
   await shows(page, { "#rows .meter .prints svg": Array(40).fill("") });
   await press(page, first.account.id);
   await shows(page, { "#subject:focus": first.account.id });
+  const asking = [
+    "Give an account a new API key",
+    "Set the usage of an account to zero",
+    "Close an account",
+    "Delete a closed account",
+  ];
+  await shows(page, { "#row-actions > .bad": asking, "#row-actions > .bad ~ :not(.bad)": [] });
   assert((await page.locator("#facts dd").allTextContents()).includes(HOSTILE));
 
   await press(page, "Change the name or the plan");

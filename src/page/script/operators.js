@@ -151,9 +151,14 @@ export function linkTo(label, path) {
   return link;
 }
 
-/** The forms about a list, or about its rows. @param {Place} place @param {boolean} isOfRow */
+/**
+ * The forms about a list, or about its rows. Those with a question come last.
+ * @param {Place} place
+ * @param {boolean} isOfRow
+ */
 export function formsOf({ list }, isOfRow) {
-  return desk.forms.filter((form) => form.list === list.id && form.isOfRow === isOfRow);
+  const forms = desk.forms.filter((form) => form.list === list.id && form.isOfRow === isOfRow);
+  return forms.toSorted((one, other) => Number(one.confirm !== "") - Number(other.confirm !== ""));
 }
 
 /** The filters of a list: the parameters of its query. @param {Place} place */
@@ -269,15 +274,17 @@ export function panel() {
 }
 
 /**
- * A button that opens the form of an operation, with values that are known of a row.
+ * A button that opens the form of an operation, with values that are known of a row. It warns if there is a question.
  * @param {Form} form
  * @param {{ params: Values, keys: Values }} [known]
  */
 export function actionOf(form, known) {
-  return button(form.summary, () => {
+  const action = button(form.summary, () => {
     if (!known) unfold(form.summary);
     choose(form, { ...desk.place?.params, ...known?.params }, known?.keys);
   });
+  mark(action, "class", form.confirm ? "link bad" : "link");
+  return action;
 }
 
 /**
