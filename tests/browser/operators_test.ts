@@ -239,7 +239,7 @@ Deno.test("operators' page shows a new key although the token ends meanwhile, th
   await goTo(page, "Rooms");
   await page.locator("#views a", { hasText: "Accounts" }).click();
   const ended = {
-    "#note.bad": "The token is not valid any more.",
+    "#note.bad": "The token is not valid any more. Enter another one.",
     "#token:focus": true,
     "#views": "",
     "#view": false,
@@ -252,8 +252,13 @@ Deno.test("operators' page shows a new key although the token ends meanwhile, th
   await until(page, "#title", "Accounts");
   await page.route("**/operator/v1/accounts", (route) => route.fulfill({ status: 401 }));
   await press(page, "Create an account");
+  await page.locator("#inputs [name=name]").fill("Ann");
   await press(page, "Send", true);
-  await shows(page, ended);
+  await shows(page, {
+    ...ended,
+    "#note.bad":
+      "The token is not valid any more. Enter another one. Nothing was changed: fill in the form again.",
+  });
   await page.reload();
   await shows(page, { "#note": /^Only the memory/ });
   await page.unroute("**/operator/v1/accounts");

@@ -4,7 +4,7 @@
 
 import { all, button, copyButton, create, mark, on, part, say, show, write } from "./document.js";
 import { blame, field, fields, labelled, onSubmit, valuesOf } from "./form.js";
-import { toldOf } from "./answer.js";
+import { sentences, toldOf } from "./answer.js";
 import { buildRequest, exchange, freshKey } from "./request.js";
 import {
   bodyOf,
@@ -65,9 +65,9 @@ export async function enter() {
   await go();
 }
 
-/** Forgets the token and all that it showed, by a reload, after which the form says why. */
-export function leave() {
-  history.replaceState("The token is not valid any more.", "");
+/** Forgets the token and all that it showed, by a reload, after which the form says why. @param {string} [lost] */
+export function leave(lost = "") {
+  history.replaceState(sentences("The token is not valid any more. Enter another one", lost), "");
   location.reload();
 }
 
@@ -333,7 +333,7 @@ export async function send() {
   const { call, answer } = await ask(form, [...given.filter(({ place }) => place !== "body"), body]);
   mark(part("panel"), "aria-busy", false);
   const { status, field: faulty, newKeys } = answer;
-  if (status === 401) return leave();
+  if (status === 401) return leave("Nothing was changed: fill in the form again");
   blame("#inputs", faulty);
   if (status > 0 && status < 500) {
     for (const used of fields("[name=Idempotency-Key]")) used.value = freshKey();
