@@ -11,12 +11,12 @@ import * as forming from "./script/form.js";
 import * as operating from "./script/operators.js";
 import * as requesting from "./script/request.js";
 import * as viewing from "./script/views.js";
-import { listsIn, rowParamOf, valueAt } from "./script/views.js";
+import { listsIn, rowParamOf } from "./script/views.js";
 
 /** A field of a form. Its value is JSON, or a text. */
-export interface Input extends Pick<InputMember, "name" | "place"> {
+export interface Input extends Pick<InputMember, "name" | "place" | "isRequired"> {
   readonly choices: readonly string[];
-  /** What holds if it is empty. */
+  /** What holds if it is empty; empty if nothing does. */
   readonly absent: string;
   readonly isText: boolean;
   readonly isNullable: boolean;
@@ -91,29 +91,27 @@ export function formsOf(operations: readonly DeclaredOperation[]): Form[] {
 }
 
 function formOf(operation: DeclaredOperation): Form {
-  const { id, method, path, summary, description = "", confirm, answers, body } = operation;
-  const [example] = body ? resolved(body).examples ?? [] : [];
+  const { id, method, path, summary, description = "", confirm, answers } = operation;
   return {
     ...{ id, method, path, summary, description },
     confirm: confirm ?? (method === "DELETE" ? `${summary}: this cannot be undone. Continue?` : ""),
     type: bodyTypeOf(operation),
     inputs: inputsOf(operation)
       .filter(({ name, place }) => !(method === "GET" && place === "query" && name === PAGING))
-      .map((input) => inputOf(input, valueAt(example, [input.name]))),
+      .map(inputOf),
     answers: Object.fromEntries(
       Object.entries(answers).map(([status, { description }]) => [status, description]),
     ),
   };
 }
 
-/** A field, by default with this example. */
-function inputOf({ name, place, isRequired, schema }: InputMember, example: unknown): Input {
+function inputOf({ name, place, isRequired, schema }: InputMember): Input {
   const types = [schema.type ?? []].flat();
   const choices = types.includes("boolean") ? ["true", "false"] : schema.enum ?? [];
   const isText = place !== "body" || types.includes("string");
-  const usual = schema.default ?? (isText ? undefined : example) ?? (isRequired ? "required" : "");
+  const usual = schema.default ?? "";
   return {
-    ...{ name, place },
+    ...{ name, place, isRequired },
     choices: choices.filter((choice) => choice !== null),
     absent: typeof usual === "string" ? usual : stringifyJson(usual),
     isText,

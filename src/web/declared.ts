@@ -160,7 +160,7 @@ export interface InputMember {
 
 /** Every parameter, header and body field of the operation's requests that clients can set. */
 export function inputsOf(operation: DeclaredOperation): InputMember[] {
-  const { json = {}, definitions = {}, ignored = [] } = operation.body ?? {};
+  const { json = {}, definitions = {}, ignored = [], defaults = {} } = operation.body ?? {};
   const { properties = {}, required = [] } = resolved({ json, definitions });
   const parameters = parametersOf(operation).map(({ name, place, schema }) => ({
     name,
@@ -173,7 +173,7 @@ export function inputsOf(operation: DeclaredOperation): InputMember[] {
     name,
     place: "body" as const,
     isRequired: required.includes(name),
-    schema: resolved({ json, definitions }),
+    schema: { ...resolved({ json, definitions }), default: defaults[name] },
   }));
   return [...parameters, ...members];
 }

@@ -152,6 +152,7 @@ export function object(members: Members, json: JsonSchema = {}): Schema<JsonObje
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
     faults: entries.flatMap(([, { faults = [] }]) => faults),
     ignored: namesOf(({ isIgnored = false }) => isIgnored),
+    defaults: mapValues(members, ({ json }) => json.default),
     maxBytes: entries.reduce((sum, [name, { maxBytes }]) => sum + name.length + 4 + maxBytes, 2),
     parse(value, subject, isStrict) {
       if (!isJsonObject(value)) throw mismatch(value, subject, "be an object");

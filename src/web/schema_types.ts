@@ -36,6 +36,8 @@ export interface Schema<out Value = unknown> {
   readonly isIgnored?: true;
   /** Names of an object's fields that are ignored. */
   readonly ignored?: readonly string[];
+  /** Defaults of an object's fields, by name. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
   /** What is wrong with its declaration, each as a phrase such as `must not have a pattern with the flag i`. */
   readonly faults?: readonly string[];
   /** Maximum size of a value as JSON, in bytes; Infinity if it has no bound. */

@@ -439,6 +439,34 @@ Deno.test("operators' page shows the list, filter, next page and action of a par
   });
 });
 
+Deno.test("operators' page asks for required fields before its question, and shows defaults and what stays", async () => {
+  await using visitor = await visitOperators();
+  const { page, origin } = visitor;
+  const { account: { id } } = await post(origin, "accounts", { name: "Ann", plan: "trial" });
+  const questions: string[] = [];
+  page.on("dialog", (dialog) => (questions.push(dialog.message()), dialog.dismiss()));
+  const placeholder = async (name: string) =>
+    await page.locator(`#inputs [name=${name}]`).getAttribute("placeholder");
+  await enter(page);
+  await press(page, "Switch the feed of changes on or off");
+  assertEquals(await placeholder("days"), "required");
+  const days = page.locator("#inputs [name=days]");
+  await press(page, "Send", true);
+  await page.locator("#inputs [name=days]:focus:invalid").waitFor();
+  await days.press("Control+Enter");
+  assertEquals(questions, []);
+  await days.fill("7");
+  await days.press("Control+Enter");
+  await eventually(page, () => assertEquals(questions.length, 1));
+  await press(page, "Close", true);
+
+  await press(page, id);
+  await press(page, "Give an account a new API key");
+  assertEquals(await placeholder("graceSeconds"), "0");
+  await press(page, "Change the name or the plan");
+  assertEquals([await placeholder("name"), await placeholder("reference")], ["Ann", "not sent"]);
+});
+
 Deno.test("operators' page adds and deletes items of a fork's private collection", async () => {
   await using visitor = await visitOperators();
   const { page, origin } = visitor;
@@ -449,10 +477,10 @@ Deno.test("operators' page adds and deletes items of a fork's private collection
   await press(page, "Add a room for any account");
   await page.locator("#inputs [name=name]").fill("Blue");
   await page.locator("#inputs [name=seats]").fill("x");
+  await page.locator("#inputs [name=hasScreen]").selectOption("true");
   await press(page, "Send", true);
   await until(page, "#answer .status", "400");
   await page.locator("#inputs [name=seats]").fill("8");
-  await page.locator("#inputs [name=hasScreen]").selectOption("true");
   await press(page, "Send", true);
   await until(page, "#answer .status", "201");
   await until(page, "#pages", "1 shown.");

@@ -136,7 +136,7 @@ Deno.test("formsOf() shows the list, the filter and the action of a part that it
   assertEquals(list?.inputs.map(({ name, choices }) => [name, ...choices]), [["tool", "saw", "drill"], [
     "after",
   ]]);
-  assertEquals([back?.confirm, back?.inputs[1]?.absent], ["Is the tool in order?", "required"]);
+  assertEquals([back?.confirm, back?.inputs[1]?.isRequired], ["Is the tool in order?", true]);
 });
 
 const SHELVES = { name: "Shelves", description: "Shelves" };
@@ -156,11 +156,12 @@ function ofShelves(method: "GET" | "POST", path: string, given: object = {}) {
 Deno.test("formsOf() makes fields of what a body and a query may have", () => {
   const body = object({
     name: nullable(text({ max: 9 })),
-    size: optional(integer(1, 9)),
+    days: integer(0, 9),
+    size: optional(integer(1, 9), 3),
     kind: optional(nullable(oneOf(["wood", "steel"]))),
     isFull: optional(boolean()),
     cursor: optional(text()),
-  });
+  }, { examples: [{ name: "oak", days: 7, size: 5 }] });
   const query = { cursor: optional(text()), below: optional(integer(1, 9)) };
   const [form, list] = formsOf([
     ofShelves("POST", "shelves", { body, query }),
@@ -171,15 +172,18 @@ Deno.test("formsOf() makes fields of what a body and a query may have", () => {
     { name: "cursor", place: "query", choices: [], isText: true, isNullable: false },
     { name: "below", place: "query", choices: [], isText: true, isNullable: false },
     { name: "name", place: "body", choices: [], isText: true, isNullable: true },
+    { name: "days", place: "body", choices: [], isText: false, isNullable: false },
     { name: "size", place: "body", choices: [], isText: false, isNullable: false },
     { name: "kind", place: "body", choices: ["wood", "steel"], isText: true, isNullable: true },
     { name: "isFull", place: "body", choices: ["true", "false"], isText: false, isNullable: false },
     { name: "cursor", place: "body", choices: [], isText: true, isNullable: false },
   ];
-  const inputs = form?.inputs.map(({ absent: _, ...input }): object => input);
+  const inputs = form?.inputs.map(({ absent: _, isRequired: __, ...input }): object => input);
   assertEquals(inputs, expected);
   assertEquals(list?.inputs.map(({ name }) => name), ["below"]);
-  assertEquals(form?.inputs.map(({ absent }) => absent), ["", "", "required", "", "", "", ""]);
+  assertEquals(form?.inputs.map(({ absent }) => absent), ["", "", "", "", "3", "", "", ""]);
+  const required = form?.inputs.filter(({ isRequired }) => isRequired).map(({ name }) => name);
+  assertEquals(required, ["name", "days"]);
 });
 
 Deno.test("formsOf() has no view of texts, of a list beside a field, nor of what a change answers, and tells lists of like paths apart", () => {

@@ -141,7 +141,7 @@ Deno.test("printsUsed() shows any use, and a full meter only if nothing is left"
 Deno.test("bodyOf() sends what was filled in, with texts as texts and numbers digit for digit", () => {
   const input = (name: string, isText: boolean, isNullable = false) => ({
     ...{ name, isText, isNullable },
-    ...{ place: "body", choices: [], absent: "" } as const,
+    ...{ place: "body", choices: [], absent: "", isRequired: false } as const,
   });
   const inputs = [
     input("a", true),

@@ -58,12 +58,12 @@ export function onSubmit(form, act) {
 
 /**
  * A field of a form with its label.
- * @param {{ name: string, place: string, choices?: readonly string[], absent?: string, value?: string, isText?: boolean
- *   }} input
+ * @param {{ name: string, place: string, choices?: readonly string[], absent?: string, value?: string,
+ *   isText?: boolean, isRequired?: boolean }} input
  * @param {string} [none]
  */
 export function labelled(
-  { name, place, choices = [], absent = "", value = "", isText = false },
+  { name, place, choices = [], absent = "", value = "", isText = false, isRequired = false },
   none = "not sent",
 ) {
   const field = create(choices.length > 0 ? "select" : isText ? "textarea" : "input", "");
@@ -72,7 +72,7 @@ export function labelled(
   }
   Object.assign(
     field,
-    { name, value, placeholder: absent || none },
+    { name, value, placeholder: absent || none, required: isRequired },
     isText && { rows: value.split("\n").length },
   );
   field.dataset.place = place;

@@ -288,7 +288,7 @@ export function actionOf(form, known) {
 }
 
 /**
- * Shows the form of an operation. A change begins with what its row has.
+ * Shows the form of an operation. A change of a row shows what stays if a field is empty.
  * @param {Form} form
  * @param {Values} params
  * @param {Values} [keys]
@@ -305,11 +305,13 @@ export function choose(form, params, keys = {}) {
   write(part("explained"), form.description.replaceAll("`", ""));
   part("inputs").replaceChildren(
     ...form.inputs.filter(({ name }) => path.includes(`{${name}}`) || !(name in params)).map((input) => {
-      const { name, place, isText } = input;
-      const has = place === "body" && desk.row ? valueAt(desk.row, [name]) ?? input.absent : input.absent;
+      const { name, place, isText, isRequired } = input;
+      const isKept = form.method === "PATCH" && place === "body" && !isRequired;
+      const has = (isKept ? valueAt(desk.row, [name]) : undefined) ?? input.absent;
       const absent = typeof has === "string" ? has : JSON.stringify(has);
       const value = name === "Idempotency-Key" ? freshKey() : keys[name] ?? "";
-      return labelled({ ...input, absent, value, isText: place === "body" && !isText });
+      const shown = { ...input, absent, value, isText: place === "body" && !isText };
+      return labelled(shown, isRequired ? "required" : "not sent");
     }),
   );
   write(part("send"), form.method === "DELETE" ? "Delete" : "Send");
@@ -322,7 +324,8 @@ export function choose(form, params, keys = {}) {
 /** Sends the form, and shows the answer. Until it is there, nothing else can be done, because it may have keys. */
 export async function send() {
   const { form, place } = desk;
-  if (!form || isBusy()) return;
+  // Ctrl and Enter in a text come here without the check of the browser.
+  if (!form || isBusy() || !fields("#inputs [name]").every((field) => field.reportValidity())) return;
   const given = valuesOf("#inputs [name]");
   const values = Object.fromEntries(given.map(({ name, value }) => [name, value]));
   const rows = values[place?.list.view.keys ?? ""] ?? part("subject").textContent;
