@@ -369,6 +369,21 @@ test("page has samples in each language that run as they are, and send the same"
   }
 });
 
+test("page shows the response of a request that is not sent as an example, quieter than a result", async ({ page }) => {
+  const colour = () => page.locator("#head .status").evaluate((status) => getComputedStyle(status).color);
+  await signUp(page);
+  const [result, examples] = [await colour(), new Set<string>()];
+  for (const [operation, status] of [["closeAccount", 204], ["getReadiness", 200], ["getAccount", 200]] as const) {
+    await choose(page, operation);
+    await shows(page, { "#head": `${status} an example, until you send` });
+    examples.add(await colour());
+  }
+  await shows(page, { "#body": /"plan": "\w+"/ });
+  await page.locator("#message").evaluate((message) => message.style.color = "var(--soft)");
+  const soft = await page.locator("#message").evaluate((message) => getComputedStyle(message).color);
+  assertEquals([[...examples], result === soft], [[soft], false]);
+});
+
 test("page marks the field that an error names, and sends with Ctrl and Enter", async ({ page }) => {
   await signUp(page);
   assertEquals(await call(page, IDS.list, { limit: "0" }), "400");

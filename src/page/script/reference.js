@@ -116,8 +116,12 @@ export function meaningsOf(id) {
 
 /** Shows the example of a response. @param {string} operation */
 export function showExample(operation) {
-  const [[status, meaning] = ["", ""]] = meaningsOf(operation);
+  const [status = ""] = meaningsOf(operation).keys();
   const body = textOf(`#${operation} > details:first-of-type > pre`);
-  const text = body ? "an example, until you send" : meaning;
-  show({ kind: "example", head: [["status", status], ["", text]], message: "", body });
+  show({
+    kind: "example",
+    head: [["status", status], ["", "an example, until you send"]],
+    message: "",
+    body,
+  });
 }
