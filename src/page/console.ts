@@ -5,7 +5,6 @@ import { IDENTITY } from "../catalogue/identity.ts";
 import type { PageOptions } from "./guide.ts";
 import { type Html, html } from "./html.ts";
 import { perPrint } from "./script/limits.js";
-import { count } from "./script/request.js";
 
 /** Kinds of prints, in the order of the legend. */
 const LEGEND = [["refused", "refused"], ["ok", "ok"], ["bad", "failed"], ["other", "by others"]] as const;
@@ -21,7 +20,7 @@ export function consoleSection({ publicUrl = "", environment, signUpIsOpen, cata
       <div id="strip">
         ${prints(minute)}
         <div id="refused"></div>
-        <p id="ahead">Request ${count(minute + 1)} would land here, refused.</p>
+        <p id="ahead"></p>
         <p id="legend">${LEGEND.map(([kind, text]) =>
           html`<span><svg class="${kind}"><use href="#print" /></svg><b></b> ${text}</span>`
         )}<span id="per"></span><span id="pointed"></span></p>

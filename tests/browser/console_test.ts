@@ -185,6 +185,25 @@ Deno.test("page races a larger plan in several rounds, and says so", async () =>
   await until(page, "#head", "99 admitted, 12 refused, none over");
 });
 
+Deno.test("page says which request would be refused under the limit of its key, if it knows that", async () => {
+  await roomInMinute();
+  await using store = await TemporaryStore.empty();
+  await using visitor = await visit({ ...WIDE, start: () => store.serve() });
+  const { page } = visitor;
+  await shows(page, { "#ahead": "Request 61 would land here, refused." });
+  const agreed = ["--plan", "enterprise", "--per-minute", "5000", "--per-day", "100000"];
+  await paste(page, (await store.run("accounts", "create", "tests", ...agreed)).stdout.trim());
+  await shows(page, {
+    "#ahead": "Request 5,001 would land here, refused.",
+    "#race-note": /^4,999 are left\. /,
+    "#prints[aria-label^='4,999 of 5,000 requests left. ']": true,
+  });
+  await race(page);
+  await shows(page, { "#message": /with 4,999 left: all fit\.$/ });
+  await page.reload();
+  await shows(page, { "#left": "Send to see what is left", "#ahead": "" });
+});
+
 test("page says that a race did not take place if the service is gone, and can race again", async ({ page }) => {
   await signUp(page);
   await page.context().setOffline(true);
@@ -373,7 +392,9 @@ test("page shows the response of a request that is not sent as an example, quiet
   const colour = () => page.locator("#head .status").evaluate((status) => getComputedStyle(status).color);
   await signUp(page);
   const [result, examples] = [await colour(), new Set<string>()];
-  for (const [operation, status] of [["closeAccount", 204], ["getReadiness", 200], ["getAccount", 200]] as const) {
+  for (
+    const [operation, status] of [["closeAccount", 204], ["getReadiness", 200], ["getAccount", 200]] as const
+  ) {
     await choose(page, operation);
     await shows(page, { "#head": `${status} an example, until you send` });
     examples.add(await colour());

@@ -324,6 +324,10 @@ Deno.test("raceOf() sends a few more than are left and at most 200, or says why 
   assertEquals(race(58), [70, "The race sends the 58 that are left and 12 more at once."]);
   const rest = "299 are left. The race sends 200 at once: race again for the rest.";
   assertEquals(race(299, 900, 300), [200, rest]);
+  assertEquals(
+    race(4_999, 9_000, 5_000)[1],
+    "4,999 are left. The race sends 200 at once: race again for the rest.",
+  );
   assertEquals(race(58, 70), [0, "Too few requests are left today for a race."]);
   assertEquals(race(0), [0, "Race again in the next minute."]);
   assertEquals(race(58, 900, 60, false, "refused"), [0, "Race again in the next minute."]);
@@ -415,6 +419,11 @@ Deno.test("raceTold() says that a race was exact, and what came between", () => 
     return [head.map(([, text]) => text).join(" "), message];
   };
 
+  const large = { ...before, limit: 5_000, left: 4_999 };
+  assertMatch(
+    raceTold(entries("ok"), { before: large, usage: large, ms: 7 }).message,
+    /with 4,999 left: all fit/,
+  );
   const start = "requests at once in 7 ms, with 2 left:";
   assertEquals(told(["ok", "ok", "refused"]), [
     "2 admitted, 1 refused, none over",

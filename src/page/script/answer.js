@@ -2,7 +2,7 @@
 // What an answer says, of a request or of a race. The document draws it.
 
 import { outcomeOf, processesOf } from "./limits.js";
-import { durationInWords, nextCursor, targetOf } from "./request.js";
+import { count, durationInWords, nextCursor, targetOf } from "./request.js";
 
 /**
  * @typedef {import("./request.js").Entry} Entry
@@ -110,7 +110,7 @@ export function raceTold(entries, { before, usage = before, ms }) {
       ["", "over"],
     ],
     message: sentences(
-      `${entries.length} requests at once in ${ms} ms, with ${could} left: ${outcome}`,
+      `${entries.length} requests at once in ${ms} ms, with ${count(could)} left: ${outcome}`,
       processes.length > 1 &&
         `${ok.length} admitted by ${processes.length} processes: ${processes.join(", ")}`,
       others > 0 && `Other clients of the account took ${others}`,

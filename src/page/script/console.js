@@ -8,7 +8,7 @@ import { blame, field, fields, onSubmit, valuesOf } from "./form.js";
 import { admittedOf, outcomeOf, raceOf, standingOf, usageAfter, usageAt } from "./limits.js";
 import { drawPrints, nameOf, startPrints } from "./prints.js";
 import { endpointOf, inputsOf, meaningsOf, operations, showExample, startReference } from "./reference.js";
-import { buildRequest, duration, exchange, freshKey, targetOf } from "./request.js";
+import { buildRequest, count, duration, exchange, freshKey, targetOf } from "./request.js";
 import { FRESH, KEY_PLACEHOLDER, LANGUAGES, ORIGIN_PLACEHOLDER, sample } from "./sample.js";
 
 /**
@@ -457,9 +457,12 @@ export function drawLimits() {
   const [left, reset] = standingOf(usage, { now, limit, bannedUntil, hasKey: key !== "" });
   write(part("left"), left);
   write(part("reset"), reset);
+  const shown = usage ?? { limit, left: limit, entries: [] };
+  const isUnknown = !usage && key !== "";
+  write(part("ahead"), isUnknown ? "" : `Request ${count(shown.limit + 1)} would land here, refused.`);
   write(part("race-note"), note);
   mark(part("race"), "aria-disabled", size === 0 && "true");
-  drawPrints(usage ?? { limit, left: limit, entries: [] });
+  drawPrints(shown);
   if (state.logged === usage?.entries || !part("log").matches("[open]")) return;
   state.logged = usage?.entries ?? [];
   part("entries").replaceChildren(...state.logged.map((entry) => {

@@ -144,7 +144,7 @@ export function raceOf(usage, isBanned) {
   if (day.left <= size) return [0, "Too few requests are left today for a race."];
   if (left === 0 || entries.map(outcomeOf).includes("refused")) return [0, "Race again in the next minute."];
   return left + extra > size
-    ? [size, `${left} are left. The race sends ${size} at once: race again for the rest.`]
+    ? [size, `${count(left)} are left. The race sends ${size} at once: race again for the rest.`]
     : [size, `The race sends the ${left} that are left and ${extra} more at once.`];
 }
 

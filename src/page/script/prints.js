@@ -46,7 +46,7 @@ export function drawPrints(usage) {
   mark(part("refused"), "data-more", refused.length > columns && `+${count(more)}`);
   const each = per === 1 ? "One print is one request" : `One print is ${count(per)} requests`;
   write(part("per"), per > 1 || !counts.some(Boolean) ? each : "");
-  mark(part("prints"), "aria-label", `${usage.left} of ${usage.limit} requests left. ${each}.`);
+  mark(part("prints"), "aria-label", `${count(usage.left)} of ${count(usage.limit)} requests left. ${each}.`);
 }
 
 /**
