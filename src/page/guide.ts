@@ -18,9 +18,11 @@ export type PageOptions = Omit<PartOptions, "store" | "items" | "hasOperators">;
 export const CHANGES_PATH = "/docs/changes";
 const GUIDE = read("guide.md");
 
-/** The operations of clients that documents have. */
-export function clientsOperations({ operations }: PageOptions): DeclaredOperation[] {
-  return operations().filter(({ tag, access }) => tag && !needsToken(access));
+/** The operations of clients that documents have; without sign-up if it is closed, because all it does is refuse. */
+export function clientsOperations({ operations, signUpIsOpen }: PageOptions): DeclaredOperation[] {
+  return operations().filter(({ tag, access }) =>
+    tag && !needsToken(access) && (signUpIsOpen || access !== ACCESS.address)
+  );
 }
 
 /** The prefix of the service's URLs in texts. */
@@ -33,8 +35,7 @@ export function firstOf(
   options: PageOptions,
 ): readonly (DeclaredOperation | undefined)[] {
   const operations = clientsOperations(options);
-  const signUp = operations.find(({ access }) => access === ACCESS.address);
-  return [options.signUpIsOpen ? signUp : undefined, operations[0]];
+  return [operations.find(({ access }) => access === ACCESS.address), operations[0]];
 }
 
 /** The guide. Comments with the names in `left` stay. @throws {Error} if another comment has no text. */
@@ -53,8 +54,10 @@ export function guideText(options: PageOptions, left: readonly string[] = []): s
       `The base URL is \`${base}${BASE_PATH}\`. Tools read [openapi.json](${publicUrl}${BASE_PATH}/openapi.json), an ` +
       "OpenAPI 3.1 document.",
     host: publicUrl ? "" : `In the commands, replace THIS_HOST with the host of this page.`,
-    "sign-up": command(signUp) ??
-      "Here, sign-up is closed: ask the operator of the service for a key, who runs `deno task accounts create`.",
+    key: signUp
+      ? "**Make a key.** You need no email address."
+      : "**Ask for a key.** Sign-up is closed: the operator of the service runs `deno task accounts create`.",
+    "sign-up": command(signUp) ?? "",
     call: command(list),
     keys: `This is a ${environment} service: its keys begin with \`${keyStart(keyPrefix, environment)}\`.`,
     plans: [

@@ -120,7 +120,12 @@ for (
 ) {
   test(`page fits at each size, and passes the checks of axe: ${name}`, options, async ({ page }) => {
     if ("variables" in options) {
-      await shows(page, { "#console .filled:visible": ["Use this key"], "#to-make": false });
+      await shows(page, {
+        "#console .filled:visible": ["Use this key"],
+        "#to-make": false,
+        "#reset": "use a key to race",
+        "#operation option:text('Sign up')": [],
+      });
     } else await signUp(page);
     // axe reads the colours that are not forced.
     const without = "forcedColors" in options ? ["color-contrast", "color-contrast-enhanced"] : [];

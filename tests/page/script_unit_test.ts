@@ -302,11 +302,16 @@ Deno.test("printsOf() shows other clients' requests after its own, and several a
 });
 
 Deno.test("standingOf() says what is left, or that it does not know, in every state", () => {
-  const known = { now: 0, bannedUntil: 0, hasKey: true, limit: 60 };
+  const known = { now: 0, bannedUntil: 0, form: "held", limit: 60 };
   const usage = usageAfter(undefined, entry({ left: 58 }), 0);
   const used = usageAfter(undefined, entry({ left: 1_000, limit: 1_000, day: 0 }), 0);
 
-  assertEquals(standingOf(undefined, { ...known, hasKey: false })[0], "60 requests a minute");
+  for (const [form, verb] of [["make", "make"], ["paste", "use"]] as const) {
+    assertEquals(standingOf(undefined, { ...known, form }), [
+      "60 requests a minute",
+      `${verb} a key to race`,
+    ]);
+  }
   assertEquals(standingOf(undefined, known)[0], "Send to see what is left");
   assertEquals(standingOf(usage, known), ["58 of 60 left", "new in 30 s, 900 today"]);
   assertEquals(standingOf(usageAt(usage, 30_000), { ...known, now: 30_000 }), ["60 of 60 left", "900 today"]);

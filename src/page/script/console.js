@@ -451,14 +451,14 @@ export function showEntry(entry, filled = []) {
 export function drawLimits() {
   const now = Date.now();
   const usage = state.usage = usageAt(state.usage, now);
-  const { bannedUntil, key } = state;
+  const { bannedUntil, form } = state;
   const limit = Number(part("console").dataset.limit);
   const [size, note] = raceOf(usage, now < bannedUntil);
-  const [left, reset] = standingOf(usage, { now, limit, bannedUntil, hasKey: key !== "" });
+  const [left, reset] = standingOf(usage, { now, limit, bannedUntil, form });
   write(part("left"), left);
   write(part("reset"), reset);
   const shown = usage ?? { limit, left: limit, entries: [] };
-  const isUnknown = !usage && key !== "";
+  const isUnknown = !usage && form === "held";
   write(part("ahead"), isUnknown ? "" : `Request ${count(shown.limit + 1)} would land here, refused.`);
   write(part("race-note"), note);
   mark(part("race"), "aria-disabled", size === 0 && "true");

@@ -115,13 +115,16 @@ export function printsOf({ limit, left, entries }) {
 /**
  * What is left, in words.
  * @param {Usage | undefined} usage
- * @param {{ now: number, bannedUntil: number, hasKey: boolean, limit: number }} known `limit` is that of a new account.
+ * @param {{ now: number, bannedUntil: number, form: string, limit: number }} known `form` is the one shown for a key,
+ *   and `limit` is that of a new account.
  * @returns {[left: string, reset: string]}
  */
-export function standingOf(usage, { now, bannedUntil, hasKey, limit }) {
+export function standingOf(usage, { now, bannedUntil, form, limit }) {
   if (now < bannedUntil) return ["Banned", `for ${duration(bannedUntil - now)}`];
-  if (!usage && hasKey) return ["Send to see what is left", ""];
-  if (!usage) return [`${count(limit)} requests a minute`, "make a key to race"];
+  if (!usage && form === "held") return ["Send to see what is left", ""];
+  if (!usage) {
+    return [`${count(limit)} requests a minute`, `${form === "make" ? "make" : "use"} a key to race`];
+  }
   const { day, until } = usage;
   if (day.left === 0) return [`0 of ${count(day.limit)} left today`, `new in ${duration(day.until - now)}`];
   const end = now < until ? `new in ${duration(until - now)}, ` : "";
