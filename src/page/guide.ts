@@ -16,6 +16,8 @@ export type PageOptions = Omit<PartOptions, "store" | "items" | "hasOperators">;
 
 /** Path of the changes in each version. */
 export const CHANGES_PATH = "/docs/changes";
+/** Says what stands for the page's host in commands. The script leaves out the paragraph if it copies the guide. */
+export const HOST_NOTE = "In the commands, replace THIS_HOST with the host of this page.";
 const GUIDE = read("guide.md");
 
 /** The operations of clients that documents have; without sign-up if it is closed, because all it does is refuse. */
@@ -53,7 +55,7 @@ export function guideText(options: PageOptions, left: readonly string[] = []): s
     base:
       `The base URL is \`${base}${BASE_PATH}\`. Tools read [openapi.json](${publicUrl}${BASE_PATH}/openapi.json), an ` +
       "OpenAPI 3.1 document.",
-    host: publicUrl ? "" : `In the commands, replace THIS_HOST with the host of this page.`,
+    host: publicUrl ? "" : HOST_NOTE,
     key: signUp
       ? "**Make a key.** You need no email address."
       : "**Ask for a key.** Sign-up is closed: the operator of the service runs `deno task accounts create`.",

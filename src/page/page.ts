@@ -5,7 +5,15 @@ import { BASE_PATH, PROXY_ERRORS } from "../service/mod.ts";
 import { IDENTITY } from "../catalogue/identity.ts";
 import { consoleSection } from "./console.ts";
 import { type Assets, assets, frame, home, read } from "./frame.ts";
-import { baseOf, CHANGES_PATH, clientsOperations, firstOf, guideText, type PageOptions } from "./guide.ts";
+import {
+  baseOf,
+  CHANGES_PATH,
+  clientsOperations,
+  firstOf,
+  guideText,
+  HOST_NOTE,
+  type PageOptions,
+} from "./guide.ts";
 import { type Content, type Html, html } from "./html.ts";
 import { type Section, sectionsOf } from "./markdown.ts";
 import { errorList, referenceSection, sampleOf } from "./reference.ts";
@@ -122,8 +130,7 @@ function guideOf(operations: readonly DeclaredOperation[], options: PageOptions)
     ...(signUp && { "sign-up": sampleOf(signUp, base, "sign-up") }),
     ...(list && { call: sampleOf(list, base, "first-call") }),
     host: html`<p class="unscripted">The console needs JavaScript. ${
-      options.publicUrl === undefined &&
-      "In the commands, replace THIS_HOST with the host of this page."
+      options.publicUrl === undefined && HOST_NOTE
     }</p>`,
     errors: errorList(errorsOfAll(operations, PROXY_ERRORS)),
   };

@@ -439,6 +439,7 @@ test("page copies the guide and the operations as Markdown", async ({ page, orig
   await until(page, "#news", "Copied");
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   assert(copied.includes(`curl -i '${origin}${PATH}'`) && copied.includes("## Retries"));
+  assertEquals(copied.match(/THIS_HOST|\n{3}/g), null);
 });
 
 test("page adds a key without using it, and revokes it", async ({ page }) => {

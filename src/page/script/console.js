@@ -525,7 +525,8 @@ export function start() {
   for (const id of ["code", "log"]) on(id, "toggle", draw);
   const readGuide = async () => {
     const response = await fetch(`${dataset.base}/docs/guide`);
-    return (await response.text()).replaceAll(ORIGIN_PLACEHOLDER, location.origin);
+    const text = (await response.text()).replace(/^.* THIS_HOST .*\n\n/m, "");
+    return text.replaceAll(ORIGIN_PLACEHOLDER, location.origin);
   };
   part("links").append(copyButton("", readGuide, { label: "Copy as Markdown" }));
   part("key").after(copyButton("the key", () => state.key, { onCopied: noteCopied }));
