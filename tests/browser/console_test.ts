@@ -536,6 +536,8 @@ for (const options of [WIDE, PHONE]) {
     await isAt("getUsage", "200");
     await opens("limits");
     await isChosen("getUsage");
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.locator("#contents [aria-current]").waitFor({ state: "detached" });
     await opens(IDS.update);
     await page.goBack();
     await page.goBack();

@@ -73,15 +73,19 @@ export function anchorOf({ hash }) {
   return decodeURI(hash);
 }
 
-/** Shows in the contents what is read, and searches the texts that they link to. The key / leads to the search. */
+/**
+ * Shows in the contents what is read, and nothing for the hero, and searches the texts that they link to. The key /
+ * leads to the search.
+ */
 export function startContents() {
   const links = [...document.links].filter((link) => link.matches("nav li > a"));
   const shown = new IntersectionObserver((seen) => {
-    const at = seen.find(({ isIntersecting }) => isIntersecting)?.target.id;
+    const at = seen.find(({ isIntersecting }) => isIntersecting)?.target;
     if (!at) return;
-    for (const link of links) mark(link, "aria-current", anchorOf(link) === `#${at}` && "true");
+    for (const link of links) mark(link, "aria-current", anchorOf(link) === `#${at.id}` && "true");
     all("nav [aria-current]")[0]?.scrollIntoView({ block: "nearest" });
   }, { rootMargin: "-20% 0px -79%" });
+  for (const hero of all(".hero")) shown.observe(hero);
   for (const link of links) {
     link.addEventListener("click", () => part("contents").hidePopover());
     shown.observe(part(anchorOf(link).slice(1)));
