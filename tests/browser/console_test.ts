@@ -263,7 +263,12 @@ test("page goes back to the form after a wrong key or a closed account, with the
   await page.locator("#to-make").click();
   await signUp(page);
   assertEquals(await call(page, "closeAccount"), "204");
-  await shows(page, { "#key-note.bad": /^The account is closed/, "#left": "60 requests a minute" });
+  await shows(page, {
+    "#key-note": /^The account is closed/,
+    "#left": "60 requests a minute",
+    "#name:focus": true,
+  });
+  await shows(page, { "#key-note.bad": [], "#key-form [aria-invalid]": [] });
   await page.reload();
   await shows(page, { "#make": true });
 });

@@ -17,10 +17,10 @@ import { FRESH, KEY_PLACEHOLDER, LANGUAGES, ORIGIN_PLACEHOLDER, sample } from ".
  */
 
 /**
- * What the console knows. All that it shows follows from this. `isWhole` shows the whole key; `waits` has the end of
- * each payer's wait, in ms.
+ * What the console knows. All that it shows follows from this. `isWhole` shows the whole key; `note` says why the page
+ * asks for another; `waits` has the end of each payer's wait, in ms.
  * @type {{ operation: string, language: string, form: string, key: string, isWhole: boolean, isCopied: boolean,
- *   fault: string, isBusy: boolean,
+ *   note: string, isFault: boolean, isBusy: boolean,
  *   usage?: import("./limits.js").Usage | undefined, logged?: readonly Entry[], bannedUntil: number,
  *   waits: Record<string, number>, timer?: ReturnType<typeof setTimeout> }}
  */
@@ -31,7 +31,8 @@ export const state = {
   key: "",
   isWhole: false,
   isCopied: true,
-  fault: "",
+  note: "",
+  isFault: false,
   isBusy: false,
   bannedUntil: 0,
   waits: {},
@@ -53,18 +54,18 @@ export function draw() {
 }
 
 export function drawKey() {
-  const { form, key, isWhole, isCopied, fault } = state;
+  const { form, key, isWhole, isCopied, isFault } = state;
   for (const shown of all("[data-when]")) mark(shown, "hidden", shown.dataset.when !== form && "");
   write(part("key"), isWhole ? key : `${key.slice(0, 12)}…`);
   const note = part("key-note");
-  write(note, fault || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."));
-  mark(note, "class", fault && "bad");
+  write(note, state.note || (isCopied ? "The key stays in this tab." : "Copy it: only this tab has it."));
+  mark(note, "class", isFault && "bad");
   // The next step is filled.
   mark(part("send"), "class", form === "held" && isCopied && "filled");
   for (const copying of all(`#key + button, [aria-label="Copy your key"]`)) {
     mark(copying, "class", isCopied ? "link" : "filled");
   }
-  for (const field of all("#name, #pasted")) mark(field, "aria-invalid", fault !== "" && "true");
+  for (const field of all("#name, #pasted")) mark(field, "aria-invalid", isFault && "true");
 }
 
 /**
@@ -85,7 +86,14 @@ export function kept(name, value) {
 
 /** Uses this key from now on; none if it is empty. @param {string} key */
 export function adopt(key, isNew = false) {
-  Object.assign(state, { key, isWhole: isNew, isCopied: !isNew, fault: "", form: key ? "held" : state.form });
+  Object.assign(state, {
+    key,
+    isWhole: isNew,
+    isCopied: !isNew,
+    note: "",
+    isFault: false,
+    form: key ? "held" : state.form,
+  });
   kept("key", key);
 }
 
@@ -94,14 +102,14 @@ export function forget() {
   Object.assign(state, { usage: undefined, bannedUntil: 0 });
 }
 
-/** Drops the key, and asks for another. @param {string} form @param {string} fault */
-export function refuse(form, fault) {
+/** Drops the key, and asks for another. @param {string} form @param {string} note */
+export function ask(form, note, isFault = note !== "") {
   forget();
   adopt("");
-  Object.assign(state, { form, fault });
+  Object.assign(state, { form, note, isFault });
   draw();
   field(form === "make" ? "#name" : "#pasted").focus();
-  say(fault);
+  say(note);
 }
 
 /** Whether the key may be replaced. Asks if it was not copied, because it would be lost. */
@@ -124,13 +132,13 @@ export async function makeKey() {
   const isClosed = code === "sign_up_closed";
   if (isClosed) part("to-make").remove();
   const fault = sentences(status === 0 && text, message) || "No key was made. Try again later.";
-  refuse(isClosed ? "paste" : "make", fault);
+  ask(isClosed ? "paste" : "make", fault);
 }
 
 export async function useKey() {
   const pasted = field("#pasted");
   const key = pasted.value.trim();
-  if (!/^[!-~]+$/.test(key)) return refuse("paste", "Paste a key: letters, digits and underscores.");
+  if (!/^[!-~]+$/.test(key)) return ask("paste", "Paste a key: letters, digits and underscores.");
   pasted.value = "";
   forget();
   adopt(key);
@@ -385,7 +393,7 @@ export async function send(operation = state.operation, call = callOf(operation)
   const { question, payer } = part(operation).dataset;
   if ((payer === "address" && !mayDiscard()) || (question && !confirm(question))) return;
   await whileBusy(async () => settle(await run(operation, call)));
-  if (state.fault !== "") return;
+  if (state.note !== "") return;
   if (document.activeElement === document.body) part("answer").focus({ preventScroll: true });
   reveal(part("head"));
 }
@@ -405,10 +413,10 @@ export function settle(entry) {
   if (method === "DELETE" && status === 204) fill(operation, "", "");
   showEntry(entry, filled.filter((other) => other !== operation).map(linkTo));
   if (part(operation).dataset.ends && status === 204) {
-    refuse(part("console").dataset.form ?? "", "The account is closed, and its key no longer works.");
+    ask(part("console").dataset.form ?? "", "The account is closed, and its key no longer works.", false);
   } else if (code === "invalid_api_key" && state.key !== "") {
     field("#pasted").value = state.key;
-    refuse("paste", message);
+    ask("paste", message);
   }
 }
 
@@ -513,7 +521,7 @@ export function start() {
   const { dataset } = part("console");
   state.form = dataset.form ?? "";
   onSubmit("key-form", () => (state.form === "make" ? makeKey() : useKey()));
-  on("key-form", "input", () => (state.fault = "", draw()));
+  on("key-form", "input", () => (adopt(""), draw()));
   onSubmit("call", () => send());
   on("call", "input", ({ target }) => {
     if (target instanceof HTMLElement) target.dataset.edited = "yes";
@@ -531,7 +539,7 @@ export function start() {
   part("links").append(copyButton("", readGuide, { label: "Copy as Markdown" }));
   part("key").after(copyButton("the key", () => state.key, { onCopied: noteCopied }));
   for (const control of all("button[data-form]")) {
-    control.addEventListener("click", () => mayDiscard() && refuse(control.dataset.form ?? "", ""));
+    control.addEventListener("click", () => mayDiscard() && ask(control.dataset.form ?? "", ""));
   }
   document.addEventListener("copy", () => `${getSelection()}`.includes(state.key) && noteCopied());
   addEventListener("beforeunload", (event) => state.isCopied || event.preventDefault());
