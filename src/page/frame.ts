@@ -52,25 +52,12 @@ function declared([name, value]: [name: string, value: unknown]): string {
 const UNNEEDED =
   /<\/(?:li|d[dt]|t[dhr]|thead|tbody)>|<\/p>(?=\n*<(?:\/(?!a)|p|ul|dl|pre|table|h\d|article|section|div|details)\b)|(?<=>)\n+(?=<)| (?=>)/g;
 
-/** A text, or a value of an attribute, without quotes and escaped quotes that it does not need. */
-function unescaped(piece: string): string {
-  const [, word] = /^"([\w#./-]+)"$/.exec(piece) ?? [];
-  if (word !== undefined) return word;
-  if (piece.startsWith(">")) return piece.replaceAll("&quot;", '"');
-  const isEscaped = piece.includes("&quot;") && !piece.includes("'");
-  return isEscaped ? `'${piece.slice(1, -1).replaceAll("&quot;", '"')}'` : piece;
-}
-
 /** A page with this content. */
 export function frame(
   { style, script }: Assets,
   { title, description, body }: Readonly<{ title: string; description: string; body: Content }>,
 ): string {
-  // A slash after a value would belong to it without quotes.
-  const short = `${html`${body}`}`.replaceAll(UNNEEDED, "").replaceAll(
-    /(?<==)"[^"]*"(?!\/)|>[^<]+/g,
-    unescaped,
-  );
+  const short = `${html`${body}`}`.replaceAll(UNNEEDED, "");
   const page = html`
     <!doctype html>
     <html lang="en">
