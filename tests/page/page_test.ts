@@ -14,7 +14,7 @@ import { type Catalogue, type Resource, resource, ResourceError } from "../../sr
 import { int64, list, nullable, object, oneOf, optional, text } from "../../src/web/schema.ts";
 import { CATALOGUE } from "../../src/catalogue/catalogue.ts";
 import { IDENTITY } from "../../src/catalogue/identity.ts";
-import { assets } from "../../src/page/frame.ts";
+import { assets, frame } from "../../src/page/frame.ts";
 import { html as template } from "../../src/page/html.ts";
 import { requireColours } from "../../src/page/identity.ts";
 import { inline, sectionsOf } from "../../src/page/markdown.ts";
