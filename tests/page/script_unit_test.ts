@@ -12,6 +12,7 @@ import {
 import {
   buildRequest,
   duration,
+  durationInWords,
   type Entry,
   exchange,
   jsonPieces,
@@ -193,6 +194,8 @@ Deno.test("nextCursor(), readProblem() and duration() read what a response says"
   );
   const times = [1, 98_001, 99_001, 5_999_000, 6_000_000, 86_400_000].map(duration);
   assertEquals(times, ["1 s", "99 s", "2 min", "100 min", "2 h", "24 h"]);
+  const words = [1, 2_000, 120_000, 28_800_000].map(durationInWords);
+  assertEquals(words, ["1 second", "2 seconds", "2 minutes", "8 hours"]);
 });
 
 /** A response, by default under limits of 60 requests a minute and 1,000 a day, of which 900 are left. */
@@ -386,7 +389,7 @@ Deno.test("toldOf() says what a response means, and what is special about it", (
   const limited = '{"code":"rate_limit_day","message":"The limit per day is used up. Try again in 28800 s."}';
   const { message, todo, kind } = toldOf(answered(429, { body: limited }), KNOWN);
   assertEquals([message, todo, kind], [
-    "The limit per day is used up. Try again in 8 h.",
+    "The limit per day is used up. Try again in 8 hours.",
     "Wait longer each time.",
     "429",
   ]);

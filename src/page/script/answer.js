@@ -2,7 +2,7 @@
 // What an answer says, of a request or of a race. The document draws it.
 
 import { outcomeOf, processesOf } from "./limits.js";
-import { count, duration, nextCursor, targetOf } from "./request.js";
+import { count, durationInWords, nextCursor, targetOf } from "./request.js";
 
 /**
  * @typedef {import("./request.js").Entry} Entry
@@ -38,7 +38,7 @@ export function toldOf({ call, answer }, { meaning, advice, sunset, filled, isAd
     message: sentences(
       newKeys.length > 0 &&
         (isAdded ? "Copy now: keys are shown only once" : "Copy your new key: only this tab has it"),
-      message.replace(/\d+ s\.$/, (time) => duration(parseInt(time) * 1_000)) || meaning,
+      message.replace(/\d+ s\.$/, (time) => durationInWords(parseInt(time) * 1_000)) || meaning,
       headers.has("idempotency-replayed") && "A replay of the first response: nothing was created twice",
       filled > 0 && `These forms have its id${headers.has("etag") ? " and ETag" : ""} now`,
       isEmptyList(answer) && (/[?&](?!limit=)/.test(call.url) ? "Nothing matches" : "There are none yet"),

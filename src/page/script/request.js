@@ -142,6 +142,13 @@ export function freshKey() {
   return crypto.getRandomValues(new Uint32Array(4)).join("-");
 }
 
+/** A time in whole words. @param {number} ms */
+export function durationInWords(ms) {
+  const [number, unit = ""] = duration(ms).split(" ");
+  const name = { s: "second", min: "minute" }[unit] ?? "hour";
+  return `${number} ${name}${number === "1" ? "" : "s"}`;
+}
+
 /** @param {number} number */
 export function count(number) {
   return number.toLocaleString("en");
