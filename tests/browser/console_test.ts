@@ -584,7 +584,7 @@ test("page finds operations by statuses, codes, headers and text, and counts the
 test("page knows sections whose names have any letters", async ({ page, origin, noise }) => {
   await page.route(`${origin}/`, async (route) => {
     const response = await route.fetch();
-    const body = (await response.text()).replaceAll(/(?<=id=|href=#)limits\b/g, "größe");
+    const body = (await response.text()).replaceAll(/(?<=id="|href="#)limits\b/g, "größe");
     await route.fulfill({ response, body });
   });
   await page.reload();
