@@ -223,7 +223,7 @@ export class InFlight {
   async quiet(): Promise<void> {
     const end = () => earlier(plus(this.#lastActive, this.#limits.quietMs), this.#quietEnd);
     const left = () => msBetween(monotonicNow(), end());
-    while (left() > 0) await pause(left());
+    for (let ms = left(); ms > 0; ms = left()) await pause(ms);
   }
 
   /**

@@ -111,7 +111,7 @@ async function isInTime(promise: Promise<void>, ms: number, signal: AbortSignal)
   if (signal.aborted) return false;
   const { promise: over, resolve } = Promise.withResolvers<boolean>();
   const end = () => resolve(false);
-  const timer = setTimeout(end, ms);
+  const timer = setTimeout(end, Math.max(0, ms));
   signal.addEventListener("abort", end);
   try {
     return await Promise.race([promise.then(() => true), over]);

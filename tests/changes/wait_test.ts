@@ -382,7 +382,8 @@ Deno.test("FeedWatch gathers changes until the end of the wait at most, and wait
 
   wait(1_400, FOREVER.signal);
   wait(10_000, AbortSignal.abort());
+  wait(-1, FOREVER.signal);
   await time.advance(3_000);
 
-  assertEquals(ends, [[false, 0], [true, 1_400]]);
+  assertEquals(ends, [[false, 0], [false, 0], [true, 1_400]]);
 });

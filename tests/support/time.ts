@@ -27,8 +27,9 @@ export class VirtualTime implements AsyncDisposable {
 
   constructor() {
     const add = (repeats: boolean) => (callback: () => void, ms = 0) => {
+      if (ms < 0) throw new RangeError("Deno warns of a time below zero");
       const period = repeats ? ms : undefined;
-      this.#timers.set(++this.#id, { at: this.now + Math.max(0, ms), period, callback });
+      this.#timers.set(++this.#id, { at: this.now + ms, period, callback });
       return this.#id;
     };
     const remove = (id: number) => void this.#timers.delete(id);
